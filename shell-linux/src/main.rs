@@ -1,0 +1,2 @@
+//! The node agent's binary.
+fn main() {}
