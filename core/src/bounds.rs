@@ -1,0 +1,73 @@
+//! Every capacity of the core, each with the reason for its size.
+
+/// Most bytes of a kernel record's text after its escapes are undone.
+///
+/// `PRINTKRB_RECORD_MAX` in `kernel/printk/printk.c` is 1,024 and grew to 2,048 in 6.4; what is
+/// longer was cut by the kernel already.
+pub const RECORD_TEXT_MAX: usize = 2048;
+
+/// Most bytes that one read of `/dev/kmsg` returns.
+///
+/// `CONSOLE_EXT_LOG_MAX` in `kernel/printk/internal.h`: text and dictionary, escaped.
+pub const RECORD_MAX: usize = 8192;
+
+/// Most findings in one record: an Xid 79 is two, and no other wording is more.
+pub const FINDINGS_MAX: usize = 4;
+
+/// Most bytes of an object's name in a finding.
+///
+/// Room for `superblock.s_id` (32), for a 15-byte task name with its pid, and for an EDAC label.
+pub const OBJECT_MAX: usize = 48;
+
+/// Most bytes of a kernel line that a finding quotes: enough for two lines of a terminal.
+pub const LINE_MAX: usize = 200;
+
+/// Most bytes of a condition's or an event's message.
+///
+/// The API server refuses event messages above 1,024 bytes; this leaves room for a prefix, and
+/// holds a quoted line, what it means, and how it is cleared.
+pub const MESSAGE_MAX: usize = 640;
+
+/// Most faults that are open at once over all kernel conditions.
+///
+/// One for each object: a node that has 64 failed disks, tasks and GPUs is not told apart better
+/// by the 65th. What does not fit holds its condition until a person or a boot clears it.
+pub const OPEN_FAULTS_MAX: usize = 64;
+
+/// Most (reason, object) pairs whose events are folded at once.
+///
+/// A rack of 24 drives with all of its partitions and links fits.
+pub const FOLDED_MAX: usize = 128;
+
+/// Most event writes an hour for one reason (decisions: Events).
+pub const EVENT_WRITES_MAX: usize = 20;
+
+/// Most mounted block devices that are told apart.
+///
+/// The largest published attach limit for volumes is 256 a node; this is twice that.
+pub const DEVICES_MAX: usize = 512;
+
+/// Most bytes of a mount point that a message quotes.
+pub const MOUNT_POINT_MAX: usize = 48;
+
+/// Most bytes of the path of the kubelet's directory; the usual one has 16.
+pub const KUBELET_DIR_MAX: usize = 64;
+
+/// Most bytes of the name of who cleared a condition by hand.
+pub const CLEARED_BY_MAX: usize = 64;
+
+/// Most lines of the block after a finding that may still add to it.
+///
+/// A CPER block prints some 30 lines for one error section; other records come in between.
+pub const BLOCK_LINES_MAX: u64 = 48;
+
+/// Most outputs of one step.
+///
+/// One for each condition when the log is lost (24), or two for each finding (8): and a wake-up
+/// that finds more asks to be woken again at once.
+pub const OUTPUTS_MAX: usize = 32;
+
+/// Most bytes of one journal frame before framing.
+///
+/// The largest is the whole agent at the start of a journal; see `node::agent::Agent`.
+pub const FRAME_MAX: usize = 256 * 1024;

@@ -1,0 +1,140 @@
+//! Frames for inputs and state, so that what an agent did can be done again.
+//!
+//! A journal is a [`Header`], the [`Agent`] as it was, and then one [`Step`] for each input, each
+//! in a frame of its own: postcard, made free of zeros by COBS, ended by a zero. A journal that
+//! was cut anywhere is good up to its last whole frame.
+
+use core::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::node::agent::{Agent, Input};
+use crate::text::Text;
+use crate::time::Instant;
+
+/// The first frame of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// What the frames mean; see [`FORMAT`].
+    pub format: u32,
+    /// The boot that the journal is of: `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: Text<BOOT_ID_BYTES>,
+}
+
+/// One input, and when it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step<'a> {
+    /// The clocks when it came.
+    pub stamp: Stamp,
+    /// What came.
+    #[serde(borrow)]
+    pub input: Input<'a>,
+}
+
+/// One reading of both clocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Time since boot, suspend included.
+    pub at: Instant,
+    /// Wall clock, in milliseconds since the Unix epoch.
+    pub wall_ms: i64,
+}
+
+/// Why something cannot be framed or read from a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameError {
+    /// The frame is not what this version writes.
+    Content,
+    /// The buffer is too small for the frame.
+    TooLong,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Content => "the frame does not hold what this version writes",
+            Self::TooLong => "the frame does not fit into the buffer",
+        })
+    }
+}
+
+impl Header {
+    /// Returns the header of a journal of this version.
+    #[must_use]
+    pub fn new(boot_id: &[u8]) -> Self {
+        Self { format: FORMAT, boot_id: Text::from_bytes(boot_id) }
+    }
+}
+
+/// Writes `header` as one frame and returns its bytes.
+///
+/// # Errors
+///
+/// [`FrameError::TooLong`] if `buffer` is too small.
+pub fn write_header<'b>(header: &Header, buffer: &'b mut [u8]) -> Result<&'b [u8], FrameError> {
+    frame(header, buffer)
+}
+
+/// Writes `agent` as one frame and returns its bytes.
+///
+/// # Errors
+///
+/// [`FrameError::TooLong`] if `buffer` is too small; [`FRAME_MAX`](crate::bounds::FRAME_MAX) fits.
+pub fn write_agent<'b>(agent: &Agent, buffer: &'b mut [u8]) -> Result<&'b [u8], FrameError> {
+    frame(agent, buffer)
+}
+
+/// Writes `step` as one frame and returns its bytes.
+///
+/// # Errors
+///
+/// [`FrameError::TooLong`] if `buffer` is too small.
+pub fn write_step<'b>(step: &Step<'_>, buffer: &'b mut [u8]) -> Result<&'b [u8], FrameError> {
+    frame(step, buffer)
+}
+
+/// Reads a header from the bytes of one frame, without its zero; they are used up.
+///
+/// # Errors
+///
+/// [`FrameError::Content`] if it is not a header, or one of another format.
+pub fn read_header(frame: &mut [u8]) -> Result<Header, FrameError> {
+    let header: Header = unframe(frame)?;
+    if header.format == FORMAT { Ok(header) } else { Err(FrameError::Content) }
+}
+
+/// Reads an agent from the bytes of one frame, without its zero; they are used up.
+///
+/// # Errors
+///
+/// [`FrameError::Content`] if it is not an agent.
+pub fn read_agent(frame: &mut [u8]) -> Result<Agent, FrameError> {
+    unframe(frame)
+}
+
+/// Reads a step from the bytes of one frame, without its zero; they are used up.
+///
+/// # Errors
+///
+/// [`FrameError::Content`] if it is not a step.
+pub fn read_step(frame: &mut [u8]) -> Result<Step<'_>, FrameError> {
+    postcard::from_bytes_cobs(frame).map_err(|_| FrameError::Content)
+}
+
+fn frame<'b>(value: &impl Serialize, buffer: &'b mut [u8]) -> Result<&'b [u8], FrameError> {
+    match postcard::to_slice_cobs(value, buffer) {
+        Ok(framed) => Ok(framed),
+        Err(_) => Err(FrameError::TooLong),
+    }
+}
+
+fn unframe<T: DeserializeOwned>(frame: &mut [u8]) -> Result<T, FrameError> {
+    postcard::from_bytes_cobs(frame).map_err(|_| FrameError::Content)
+}
+
+/// What the frames mean; raised whenever a type in them changes.
+pub const FORMAT: u32 = 1;
+
+/// Bytes of a boot id: a UUID in text.
+pub const BOOT_ID_BYTES: usize = 36;

@@ -1,0 +1,464 @@
+//! The agent: loops over the catalogue's rows and merges their wake-ups.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, OUTPUTS_MAX};
+use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
+use crate::node::block::{Addition, Block};
+use crate::node::condition::{Change, Condition, Held};
+use crate::node::fold::{EventWrite, Fold};
+use crate::node::judge::deadlock::{self, TaskState};
+use crate::node::judge::kernel::{self, Faults};
+use crate::node::judge::readonly;
+use crate::node::log::{Log, Place};
+use crate::node::mounts::{DeviceScope, Mounts};
+use crate::node::rules::{Detail, Finding, Object, classify};
+use crate::text::Text;
+use crate::time::Instant;
+use crate::wire::kmsg::{Origin, Record};
+
+/// Everything that the agent remembers.
+///
+/// # Invariants
+///
+/// * `userspace_raises_nothing`: a record that user space wrote changes no condition and raises
+///   no event, unless the settings trust it.
+/// * `once`: the same record twice raises nothing the second time.
+/// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
+///   full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    settings: Settings,
+    log: Log,
+    counts: Counts,
+    block: Block,
+    faults: Faults,
+    fold: Fold,
+    mounts: Mounts,
+    conditions: [Condition; ConditionType::COUNT],
+    /// When the tasks that hang are looked at next.
+    tasks_due: Option<Instant>,
+}
+
+const _: () = assert!(size_of::<Agent>() <= 256 * 1024);
+
+/// What a person may set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// How each condition is cleared; only `Held` and `Proof` are looked at.
+    pub clear: [Clear; ConditionType::COUNT],
+    /// The kubelet's directory, below which volumes are mounted.
+    pub kubelet_dir: Text<KUBELET_DIR_MAX>,
+    /// Whether records that user space wrote count as the kernel's: for tests.
+    pub trust_userspace: bool,
+}
+
+/// How many records there were of which kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Findings that set a condition, by condition.
+    pub conditions: [u64; ConditionType::COUNT],
+    /// Records whose prefix does not parse.
+    pub malformed: u64,
+    /// Times that the kernel said that records were overwritten.
+    pub overruns: u64,
+    /// Records that user space wrote.
+    pub userspace: u64,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input<'a> {
+    /// A person says that the fault behind a held condition is over.
+    ClearByHand {
+        /// Who says so.
+        by: Text<CLEARED_BY_MAX>,
+        /// Which condition.
+        condition: ConditionType,
+    },
+    /// There is no further record to read at the moment.
+    LogCaughtUp,
+    /// The kernel log cannot be read.
+    LogDown {
+        /// The operating system's error number.
+        errno: i32,
+    },
+    /// The kernel says that records were overwritten before they were read.
+    LogOverrun,
+    /// The mount table, as [`Mounts::parse`] takes it.
+    #[serde(borrow)]
+    Mounts(&'a [u8]),
+    /// One read of `/dev/kmsg`.
+    Record(&'a [u8]),
+    /// A new process goes on with this state, under these settings.
+    Started(Settings),
+    /// The agent is about to end: whatever is held back is to be written.
+    Stopping,
+    /// What was seen of a task that [`Output::ReadTask`] asked for.
+    Task {
+        /// Its process id.
+        pid: u64,
+        /// What was seen.
+        state: TaskState,
+    },
+    /// Time passed; nothing else did.
+    Tick,
+}
+
+/// Something for the shell to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output {
+    /// A level: the condition stands as [`Agent::condition`] says.
+    Condition {
+        /// What of it changed.
+        change: Change,
+        /// Which one.
+        condition: ConditionType,
+    },
+    /// An edge: write this event once.
+    Event(Event),
+    /// An edge: this many records were overwritten before they could be read.
+    Lost {
+        /// How many.
+        records: u64,
+        /// How many in all since the log was first read.
+        total: u64,
+    },
+    /// Look at a task and answer with [`Input::Task`].
+    ReadTask {
+        /// Its process id.
+        pid: u64,
+    },
+}
+
+/// An event to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// A person cleared a condition.
+    Cleared {
+        /// Who.
+        by: Text<CLEARED_BY_MAX>,
+        /// Which condition.
+        condition: ConditionType,
+    },
+    /// Findings, folded.
+    Findings(EventWrite),
+}
+
+/// The outputs of one step.
+pub type Outputs = heapless::Vec<Output, OUTPUTS_MAX>;
+
+const _: () = assert!(size_of::<Outputs>() <= 20 * 1024);
+
+impl Agent {
+    /// Returns an agent that knows nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            log: Log::new(),
+            counts: Counts::default(),
+            block: Block::default(),
+            faults: Faults::new(),
+            fold: Fold::new(),
+            mounts: Mounts::default(),
+            conditions: Default::default(),
+            tasks_due: None,
+        }
+    }
+
+    /// Applies one input and returns what is to be done.
+    #[must_use]
+    pub fn step(&mut self, now: Instant, input: Input<'_>) -> Outputs {
+        let mut outputs = Outputs::new();
+        match input {
+            Input::Record(bytes) => self.on_record(now, bytes, &mut outputs),
+            Input::LogCaughtUp => self.on_caught_up(now, &mut outputs),
+            Input::LogOverrun => self.counts.overruns = self.counts.overruns.saturating_add(1),
+            Input::LogDown { errno } => {
+                self.log.down(errno);
+                self.judge_all(now, &mut outputs);
+            }
+            Input::Mounts(table) => self.on_mounts(now, table, &mut outputs),
+            Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
+            Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
+            Input::Started(settings) => {
+                self.settings = settings;
+                self.log.restarted();
+            }
+            Input::Stopping => self.write_all(now, &mut outputs),
+            Input::Tick => {}
+        }
+        self.look_at_tasks(now, &mut outputs);
+        self.write_due(now, &mut outputs);
+        outputs
+    }
+
+    /// Returns when to send [`Input::Tick`] if nothing else happens first.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        [self.fold.next_wakeup(), self.tasks_due].into_iter().flatten().min()
+    }
+
+    /// Returns how `condition` stands, once there has been a verdict.
+    #[must_use]
+    pub fn condition(&self, condition: ConditionType) -> Option<&Held> {
+        self.conditions.get(condition.index()).and_then(Condition::held)
+    }
+
+    /// Returns where the agent stands in the kernel log.
+    #[must_use]
+    pub const fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Returns how many records there were of which kind.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Returns how many findings there were of `reason`, written or not.
+    #[must_use]
+    pub fn event_total(&self, reason: EventReason) -> u64 {
+        self.fold.total(reason)
+    }
+
+    /// Returns the settings that are in force.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn on_record(&mut self, now: Instant, bytes: &[u8], outputs: &mut Outputs) {
+        let Ok(record) = Record::parse(bytes) else {
+            self.counts.malformed = self.counts.malformed.saturating_add(1);
+            return;
+        };
+        match self.log.accept(record.sequence) {
+            Place::Seen => return,
+            Place::New { lost: 0 } => {}
+            Place::New { lost } => {
+                push(outputs, Output::Lost { records: lost, total: self.log.lost() });
+            }
+        }
+        if record.origin == Origin::Userspace {
+            self.counts.userspace = self.counts.userspace.saturating_add(1);
+            if !self.settings.trust_userspace {
+                return;
+            }
+        }
+        self.on_addition(now, &record, outputs);
+        let findings = classify(&record);
+        if findings.is_empty() {
+            self.block.note_gpu(&record);
+        }
+        for finding in findings {
+            self.on_finding(now, record.sequence, finding, outputs);
+        }
+    }
+
+    fn on_finding(
+        &mut self,
+        now: Instant,
+        sequence: u64,
+        mut finding: Finding,
+        outputs: &mut Outputs,
+    ) {
+        if finding.detail == Detail::GpuOffBus && finding.object.is_empty() {
+            finding.object = self.block.gpu(sequence).cloned().unwrap_or_default();
+        }
+        self.block.begin(sequence, &finding);
+        if self.is_volume(&finding) {
+            return self.note_event(now, EventReason::VolumeFilesystemReadOnly, finding);
+        }
+        if let Some(reason) = finding.detail.event() {
+            self.note_event(now, reason, finding.clone());
+        }
+        if let Some(condition) = finding.detail.condition() {
+            if let Some(count) = self.counts.conditions.get_mut(condition.index()) {
+                *count = count.saturating_add(1);
+            }
+            self.faults.note(condition, finding);
+            self.judge(now, condition, outputs);
+        }
+    }
+
+    fn note_event(&mut self, now: Instant, reason: EventReason, finding: Finding) {
+        // The lines of a firmware record follow at once and say what it is about.
+        let in_block = matches!(finding.detail, Detail::Cper { .. });
+        let delay = if in_block { CPER_WAIT } else { Duration::ZERO };
+        self.fold.note(now, reason, finding, delay);
+    }
+
+    /// A file system that only workloads use is not the node's (decisions, "whose disk").
+    fn is_volume(&self, finding: &Finding) -> bool {
+        matches!(finding.detail, Detail::Readonly { .. })
+            && self
+                .mounts
+                .device(&finding.object)
+                .is_some_and(|device| device.scope == DeviceScope::Volume)
+    }
+
+    /// Adds what a record of an open block says to the block's finding.
+    fn on_addition(&mut self, now: Instant, record: &Record<'_>, outputs: &mut Outputs) {
+        let Some(finding) = self.block.finding(record.sequence) else {
+            return;
+        };
+        let (object, detail) = (finding.object.clone(), finding.detail);
+        let plain = record.plain_text();
+        let Some(addition) = self.block.addition(plain.as_bytes()) else {
+            return;
+        };
+        match addition {
+            Addition::Name(name) => {
+                let name = Object::from_bytes(name);
+                self.block.name(&name);
+                if let Some(reason) = detail.event() {
+                    self.fold.name(reason, &name);
+                }
+                if let Some(condition) = detail.condition() {
+                    self.faults.name(condition, &name);
+                }
+            }
+            Addition::Pair(name, value) => {
+                if let Some(reason) = detail.event() {
+                    self.fold.enrich(reason, &object, name, value);
+                }
+                if let Some(condition) = detail.condition() {
+                    self.faults.enrich(condition, &object, name, value);
+                }
+            }
+        }
+        if let Some(condition) = detail.condition() {
+            self.judge(now, condition, outputs);
+        }
+    }
+
+    fn on_caught_up(&mut self, now: Instant, outputs: &mut Outputs) {
+        if self.log.state() != crate::node::log::LogState::Live {
+            self.log.caught_up();
+            self.judge_all(now, outputs);
+        }
+    }
+
+    fn on_mounts(&mut self, now: Instant, table: &[u8], outputs: &mut Outputs) {
+        self.mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
+        if self.clear_rule(ConditionType::ReadonlyFilesystem) == Clear::Proof {
+            readonly::apply(&mut self.faults, &self.mounts);
+            self.judge(now, ConditionType::ReadonlyFilesystem, outputs);
+        }
+    }
+
+    fn on_task(&mut self, now: Instant, pid: u64, state: TaskState, outputs: &mut Outputs) {
+        if self.clear_rule(ConditionType::KernelDeadlock) == Clear::Proof {
+            deadlock::apply(&mut self.faults, pid, state);
+            self.judge(now, ConditionType::KernelDeadlock, outputs);
+        }
+    }
+
+    fn on_clear(
+        &mut self,
+        now: Instant,
+        by: Text<CLEARED_BY_MAX>,
+        condition: ConditionType,
+        outputs: &mut Outputs,
+    ) {
+        let was_true = self.conditions.get(condition.index()).is_some_and(Condition::is_true);
+        self.faults.clear(condition);
+        self.judge(now, condition, outputs);
+        if was_true {
+            push(outputs, Output::Event(Event::Cleared { by, condition }));
+        }
+    }
+
+    /// Asks for the state of the tasks that hang, where that may clear the condition.
+    fn look_at_tasks(&mut self, now: Instant, outputs: &mut Outputs) {
+        let proof = self.clear_rule(ConditionType::KernelDeadlock) == Clear::Proof;
+        if !proof || deadlock::pids(&self.faults).next().is_none() {
+            self.tasks_due = None;
+            return;
+        }
+        match self.tasks_due {
+            Some(due) if due > now => return,
+            Some(_) => {
+                let room = OUTPUTS_MAX.saturating_sub(outputs.len()).saturating_sub(ROOM_KEPT);
+                for pid in deadlock::pids(&self.faults).take(room) {
+                    push(outputs, Output::ReadTask { pid });
+                }
+            }
+            None => {}
+        }
+        self.tasks_due = Some(now + TASK_PROOF_INTERVAL);
+    }
+
+    fn judge_all(&mut self, now: Instant, outputs: &mut Outputs) {
+        for row in CONDITIONS.iter().filter(|row| row.reading == ReadingKind::KernelLog) {
+            self.judge(now, row.condition, outputs);
+        }
+    }
+
+    fn judge(&mut self, now: Instant, condition: ConditionType, outputs: &mut Outputs) {
+        let clear = self.clear_rule(condition);
+        let verdict = kernel::judge(condition, &self.log, &self.faults, clear);
+        let stands = self.conditions.get_mut(condition.index());
+        if let (Some(verdict), Some(stands)) = (verdict, stands)
+            && let Some(change) = stands.step(now, verdict)
+        {
+            push(outputs, Output::Condition { change, condition });
+        }
+    }
+
+    fn clear_rule(&self, condition: ConditionType) -> Clear {
+        self.settings.clear.get(condition.index()).copied().unwrap_or(Clear::Held)
+    }
+
+    fn write_due(&mut self, now: Instant, outputs: &mut Outputs) {
+        while !outputs.is_full()
+            && let Some(write) = self.fold.pop_due(now)
+        {
+            push(outputs, Output::Event(Event::Findings(write)));
+        }
+    }
+
+    fn write_all(&mut self, now: Instant, outputs: &mut Outputs) {
+        while !outputs.is_full()
+            && let Some(write) = self.fold.pop_any(now)
+        {
+            push(outputs, Output::Event(Event::Findings(write)));
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let mut clear = [Clear::Held; ConditionType::COUNT];
+        for (rule, row) in clear.iter_mut().zip(&CONDITIONS) {
+            *rule = row.clear;
+        }
+        let kubelet_dir = Text::from_bytes(b"/var/lib/kubelet");
+        Self { clear, kubelet_dir, trust_userspace: false }
+    }
+}
+
+/// Appends `output`; [`OUTPUTS_MAX`] says why there is room.
+fn push(outputs: &mut Outputs, output: Output) {
+    let _ = outputs.push(output);
+}
+
+/// How long an event about a firmware record waits for the record's other lines.
+///
+/// The kernel prints them in one go; a fifth of a second is short beside the second within which
+/// a finding is to be told.
+const CPER_WAIT: Duration = Duration::from_millis(200);
+
+/// How often tasks that hang are looked at: the check's interval of the seed's fastest row.
+const TASK_PROOF_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Outputs left for events when many tasks are asked for.
+const ROOM_KEPT: usize = 4;
+
+#[cfg(test)]
+mod tests;

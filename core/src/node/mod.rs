@@ -1,0 +1,10 @@
+//! What the agent decides about its own node.
+
+pub mod agent;
+pub mod block;
+pub mod condition;
+pub mod fold;
+pub mod judge;
+pub mod log;
+pub mod mounts;
+pub mod rules;
