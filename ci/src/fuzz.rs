@@ -80,7 +80,7 @@ fn search(session: &mut Session, name: &str, seconds: u64) -> Result<()> {
         }
     })?;
     if let Some(file) = found.reproducer {
-        bail!("{name} breaks on {file}; again: {} {file}", fuzzer.get_program().display());
+        bail!("breaks on {file}; again: {} {file}", fuzzer.get_program().display());
     }
     command::succeeded(&fuzzer, status)?;
     let speed = found.per_second.context("libFuzzer printed no speed: it may not have run")?;

@@ -47,8 +47,14 @@ enum Task {
     Tidy,
 }
 
-fn main() -> Result<ExitCode> {
-    let task = Arguments::parse().task;
+fn main() -> ExitCode {
+    run(Arguments::parse().task).unwrap_or_else(|error| {
+        eprintln!("cargo ci: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(task: Task) -> Result<ExitCode> {
     workspace::enter()?;
     match task {
         Task::Bare => stage::run(bare::stages()),

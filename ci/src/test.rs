@@ -21,6 +21,9 @@ use crate::workspace::Workspace;
 /// The proof has no std: it is built by itself, in a profile of its own.
 const PROOF: &str = "fettle-proof";
 
+/// All crates that are tested together, so that `build`, `test` and `kernel` share one build.
+const WITH_STD: &str = "--workspace --exclude fettle-proof --exclude fettle-fuzz";
+
 /// How much to test.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -62,7 +65,7 @@ pub(crate) fn lint() -> Stage {
 fn quick_stages() -> Vec<Stage> {
     let mut stages = vec![format(), lint(), tidy::stage()];
     stages.extend(bare::stages());
-    stages.extend([alone(), doc(), unit(), replay()]);
+    stages.extend([alone(), doc(), build(), unit(), replay()]);
     stages
 }
 
@@ -104,26 +107,30 @@ fn deny() -> Stage {
     .advice("Choose another crate or version; deny.toml says what is allowed and why.")
 }
 
-fn unit() -> Stage {
-    test_stage(
-        "test",
-        "test --workspace --exclude fettle-proof --exclude fettle-fuzz --locked --no-fail-fast",
+/// Builds the programs that tests start; cargo builds only those of a test's own crate.
+fn build() -> Stage {
+    Stage::commands(
+        "build",
+        &["cargo build --workspace --exclude fettle-proof --exclude fettle-fuzz --bins --locked"],
     )
+    .advice("Mend what does not compile.")
+}
+
+fn unit() -> Stage {
+    test_stage("test", &format!("test {WITH_STD} --locked --no-fail-fast"))
 }
 
 fn kernel() -> Stage {
-    test_stage(
-        "kernel",
-        "test -p fettle-tests --locked --no-fail-fast --test kernel -- --ignored --test-threads=1",
-    )
-    .needs(&[
-        Need::Root,
-        Need::Program("mkfs.ext4"),
-        Need::Program("losetup"),
-        Need::Program("fsfreeze"),
-        Need::Program("mount"),
-    ])
-    .advice("Read the failed test's message: it names what the machine lacks, or the fault.")
+    let only = "--test kernel -- --ignored --test-threads=1";
+    test_stage("kernel", &format!("test {WITH_STD} --locked --no-fail-fast {only}"))
+        .needs(&[
+            Need::Root,
+            Need::Program("mkfs.ext4"),
+            Need::Program("losetup"),
+            Need::Program("fsfreeze"),
+            Need::Program("mount"),
+        ])
+        .advice("Read the failed test's message: it names what the machine lacks, or the fault.")
 }
 
 fn replay() -> Stage {
@@ -131,9 +138,10 @@ fn replay() -> Stage {
         .advice("Replay the input that the message names; mend the code, keep the input.")
 }
 
-fn test_stage(name: &str, arguments: &'static str) -> Stage {
-    Stage::function(name, &format!("cargo {arguments}"), |session| {
-        let mut tests = command::cargo(arguments);
+fn test_stage(name: &str, arguments: &str) -> Stage {
+    let line = format!("cargo {arguments}");
+    Stage::function(name, &line.clone(), move |session| {
+        let mut tests = command::parse(&line);
         let (tally, result) = run_tests(&mut tests, session.say);
         session.tally.add(tally);
         result

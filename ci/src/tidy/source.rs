@@ -54,9 +54,10 @@ impl Tree {
             if SKIPPED.contains(&path.as_str()) {
                 continue;
             }
-            if entry.file_type().with_context(|| cannot_read(&entry.path()))?.is_dir() {
+            let kind = entry.file_type().with_context(|| cannot_read(&entry.path()))?;
+            if kind.is_dir() {
                 self.load_folder(&entry.path(), &format!("{path}/"))?;
-            } else {
+            } else if kind.is_file() {
                 self.load_file(&entry.path(), path)?;
             }
         }
