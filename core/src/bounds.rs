@@ -56,6 +56,11 @@ pub const KUBELET_DIR_MAX: usize = 64;
 /// Most bytes of the name of who cleared a condition by hand.
 pub const CLEARED_BY_MAX: usize = 64;
 
+/// Most read-only file systems whose device is being looked up at once.
+///
+/// The shell answers each request before it reads the next record, so there is one.
+pub const LOOKUPS_MAX: usize = 4;
+
 /// Most lines of the block after a finding that may still add to it.
 ///
 /// A CPER block prints some 30 lines for one error section; other records come in between.

@@ -37,6 +37,8 @@ pub struct Step<'a> {
 pub struct Stamp {
     /// Time since boot, suspend included.
     pub at: Instant,
+    /// Time since boot without suspend, in microseconds: the clock of the kernel log.
+    pub log_us: u64,
     /// Wall clock, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
 }

@@ -25,8 +25,8 @@ const CRATES: &[Crate] = &[
             },
             Room {
                 modules: &["catalog"],
-                may_use: &["bounds", "text", "time", "window", "disposition"],
-                reason: "a row of the catalogue names a disposition, and judges no reading itself",
+                may_use: GROUND,
+                reason: "a row of the catalogue is data, and knows no policy and no reading",
             },
             Room {
                 modules: &["disposition"],

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, OUTPUTS_MAX};
+use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
 use crate::node::block::{Addition, Block};
 use crate::node::condition::{Change, Condition, Held};
@@ -12,7 +12,7 @@ use crate::node::fold::{EventWrite, Fold};
 use crate::node::judge::deadlock::{self, TaskState};
 use crate::node::judge::kernel::{self, Faults};
 use crate::node::judge::readonly;
-use crate::node::log::{Log, Place};
+use crate::node::log::{Log, LogState, Place};
 use crate::node::mounts::{DeviceScope, Mounts};
 use crate::node::rules::{Detail, Finding, Object, classify};
 use crate::text::Text;
@@ -37,6 +37,10 @@ pub struct Agent {
     faults: Faults,
     fold: Fold,
     mounts: Mounts,
+    /// Read-only file systems, until a fresh mount table says whose device each is.
+    lookups: heapless::Vec<Finding, LOOKUPS_MAX>,
+    /// When the mount table is read next.
+    mounts_due: Option<Instant>,
     conditions: [Condition; ConditionType::COUNT],
     /// When the tasks that hang are looked at next.
     tasks_due: Option<Instant>,
@@ -87,9 +91,11 @@ pub enum Input<'a> {
     },
     /// The kernel says that records were overwritten before they were read.
     LogOverrun,
-    /// The mount table, as [`Mounts::parse`] takes it.
+    /// The mount table that [`Output::ReadMounts`] asked for, as [`Mounts::parse`] takes it.
     #[serde(borrow)]
     Mounts(&'a [u8]),
+    /// The mount table that [`Output::ReadMounts`] asked for cannot be read.
+    MountsUnreadable,
     /// One read of `/dev/kmsg`.
     Record(&'a [u8]),
     /// A new process goes on with this state, under these settings.
@@ -126,6 +132,8 @@ pub enum Output {
         /// How many in all since the log was first read.
         total: u64,
     },
+    /// Read the mount table and answer with [`Input::Mounts`], before the next record.
+    ReadMounts,
     /// Look at a task and answer with [`Input::Task`].
     ReadTask {
         /// Its process id.
@@ -164,6 +172,8 @@ impl Agent {
             faults: Faults::new(),
             fold: Fold::new(),
             mounts: Mounts::default(),
+            lookups: heapless::Vec::new(),
+            mounts_due: None,
             conditions: Default::default(),
             tasks_due: None,
         }
@@ -182,16 +192,18 @@ impl Agent {
                 self.judge_all(now, &mut outputs);
             }
             Input::Mounts(table) => self.on_mounts(now, table, &mut outputs),
+            Input::MountsUnreadable => {
+                self.mounts = Mounts::default();
+                self.look_up(now, &mut outputs);
+            }
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
-            Input::Started(settings) => {
-                self.settings = settings;
-                self.log.restarted();
-            }
+            Input::Started(settings) => self.on_started(settings, &mut outputs),
             Input::Stopping => self.write_all(now, &mut outputs),
             Input::Tick => {}
         }
         self.look_at_tasks(now, &mut outputs);
+        self.look_at_mounts(now, &mut outputs);
         self.write_due(now, &mut outputs);
         outputs
     }
@@ -199,7 +211,7 @@ impl Agent {
     /// Returns when to send [`Input::Tick`] if nothing else happens first.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        [self.fold.next_wakeup(), self.tasks_due].into_iter().flatten().min()
+        [self.fold.next_wakeup(), self.tasks_due, self.mounts_due].into_iter().flatten().min()
     }
 
     /// Returns how `condition` stands, once there has been a verdict.
@@ -251,29 +263,38 @@ impl Agent {
             }
         }
         self.on_addition(now, &record, outputs);
-        let findings = classify(&record);
-        if findings.is_empty() {
-            self.block.note_gpu(&record);
-        }
+        let mut findings = classify(&record);
+        self.block.complete(&record, &mut findings);
         for finding in findings {
-            self.on_finding(now, record.sequence, finding, outputs);
+            if matches!(finding.detail, Detail::Readonly { .. }) {
+                self.on_readonly(now, finding, outputs);
+            } else {
+                self.on_finding(now, finding, outputs);
+            }
         }
     }
 
-    fn on_finding(
-        &mut self,
-        now: Instant,
-        sequence: u64,
-        mut finding: Finding,
-        outputs: &mut Outputs,
-    ) {
-        if finding.detail == Detail::GpuOffBus && finding.object.is_empty() {
-            finding.object = self.block.gpu(sequence).cloned().unwrap_or_default();
+    /// Whose device it is decides what it is; the table is read when it is needed, so that it is
+    /// as new as the fault.
+    fn on_readonly(&mut self, now: Instant, finding: Finding, outputs: &mut Outputs) {
+        match self.lookups.push(finding) {
+            Ok(()) => push(outputs, Output::ReadMounts),
+            Err(finding) => self.on_finding(now, finding, outputs),
         }
-        self.block.begin(sequence, &finding);
-        if self.is_volume(&finding) {
-            return self.note_event(now, EventReason::VolumeFilesystemReadOnly, finding);
+    }
+
+    /// Settles every read-only file system that waits for the mount table.
+    fn look_up(&mut self, now: Instant, outputs: &mut Outputs) {
+        for finding in core::mem::take(&mut self.lookups) {
+            if self.is_volume(&finding) {
+                self.note_event(now, EventReason::VolumeFilesystemReadOnly, finding);
+            } else {
+                self.on_finding(now, finding, outputs);
+            }
         }
+    }
+
+    fn on_finding(&mut self, now: Instant, finding: Finding, outputs: &mut Outputs) {
         if let Some(reason) = finding.detail.event() {
             self.note_event(now, reason, finding.clone());
         }
@@ -295,11 +316,9 @@ impl Agent {
 
     /// A file system that only workloads use is not the node's (decisions, "whose disk").
     fn is_volume(&self, finding: &Finding) -> bool {
-        matches!(finding.detail, Detail::Readonly { .. })
-            && self
-                .mounts
-                .device(&finding.object)
-                .is_some_and(|device| device.scope == DeviceScope::Volume)
+        self.mounts
+            .device(&finding.object)
+            .is_some_and(|device| device.scope == DeviceScope::Volume)
     }
 
     /// Adds what a record of an open block says to the block's finding.
@@ -338,7 +357,7 @@ impl Agent {
     }
 
     fn on_caught_up(&mut self, now: Instant, outputs: &mut Outputs) {
-        if self.log.state() != crate::node::log::LogState::Live {
+        if self.log.state() != LogState::Live {
             self.log.caught_up();
             self.judge_all(now, outputs);
         }
@@ -346,6 +365,7 @@ impl Agent {
 
     fn on_mounts(&mut self, now: Instant, table: &[u8], outputs: &mut Outputs) {
         self.mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
+        self.look_up(now, outputs);
         if self.clear_rule(ConditionType::ReadonlyFilesystem) == Clear::Proof {
             readonly::apply(&mut self.faults, &self.mounts);
             self.judge(now, ConditionType::ReadonlyFilesystem, outputs);
@@ -356,6 +376,21 @@ impl Agent {
         if self.clear_rule(ConditionType::KernelDeadlock) == Clear::Proof {
             deadlock::apply(&mut self.faults, pid, state);
             self.judge(now, ConditionType::KernelDeadlock, outputs);
+        }
+    }
+
+    /// Says again how every condition stands: the process that said it is gone.
+    fn on_started(&mut self, settings: Settings, outputs: &mut Outputs) {
+        self.settings = settings;
+        self.log.restarted();
+        if !self.lookups.is_empty() {
+            push(outputs, Output::ReadMounts);
+        }
+        for row in &CONDITIONS {
+            let condition = row.condition;
+            if self.condition(condition).is_some() {
+                push(outputs, Output::Condition { change: Change::Resumed, condition });
+            }
         }
     }
 
@@ -391,7 +426,28 @@ impl Agent {
             }
             None => {}
         }
-        self.tasks_due = Some(now + TASK_PROOF_INTERVAL);
+        self.tasks_due = Some(now + PROOF_INTERVAL);
+    }
+
+    /// Asks for the mount table while a file system is read-only, where that may clear it.
+    fn look_at_mounts(&mut self, now: Instant, outputs: &mut Outputs) {
+        let condition = ConditionType::ReadonlyFilesystem;
+        let proof = self.clear_rule(condition) == Clear::Proof;
+        if !proof || self.faults.of(condition).next().is_none() {
+            self.mounts_due = None;
+            return;
+        }
+        match self.mounts_due {
+            Some(due) if due > now => return,
+            Some(_) => push(outputs, Output::ReadMounts),
+            None => {}
+        }
+        self.mounts_due = Some(now + PROOF_INTERVAL);
+    }
+
+    /// Returns the objects with an open fault of `condition`, oldest first.
+    pub fn objects(&self, condition: ConditionType) -> impl Iterator<Item = &Object> {
+        self.faults.of(condition).map(|fault| &fault.finding.object)
     }
 
     fn judge_all(&mut self, now: Instant, outputs: &mut Outputs) {
@@ -454,8 +510,8 @@ fn push(outputs: &mut Outputs, output: Output) {
 /// a finding is to be told.
 const CPER_WAIT: Duration = Duration::from_millis(200);
 
-/// How often tasks that hang are looked at: the check's interval of the seed's fastest row.
-const TASK_PROOF_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a proof that a fault is over is looked for: the interval of the seed's fastest row.
+const PROOF_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Outputs left for events when many tasks are asked for.
 const ROOM_KEPT: usize = 4;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::BLOCK_LINES_MAX;
-use crate::node::rules::{Detail, Finding, Object, lock_owner, pci_address};
+use crate::node::rules::{Detail, Finding, Findings, Object, lock_owner, pci_address};
 use crate::wire::cper::{Line, Part};
 use crate::wire::kmsg::Record;
 
@@ -43,7 +43,7 @@ pub enum Addition<'a> {
 
 impl Block {
     /// Begins a block if `finding` is one that later records add to.
-    pub fn begin(&mut self, sequence: u64, finding: &Finding) {
+    fn begin(&mut self, sequence: u64, finding: &Finding) {
         let finding = finding.clone();
         let kind = match finding.detail {
             Detail::Cper { record, .. } => Kind::Cper { finding, record },
@@ -64,18 +64,27 @@ impl Block {
         self.open(sequence, kind);
     }
 
-    /// Notes the first line of three in which the driver reports a lost GPU.
-    pub fn note_gpu(&mut self, record: &Record<'_>) {
-        if record.text.starts_with(GPU_BLOCK)
+    /// Completes the findings of `record` with what the records before it said.
+    ///
+    /// The driver reports a lost GPU in up to three records, of which the first has the address
+    /// and the last the fault.
+    pub fn complete(&mut self, record: &Record<'_>, findings: &mut Findings) {
+        let gpu = self.gpu(record.sequence).cloned();
+        for finding in findings.iter_mut() {
+            if finding.detail == Detail::GpuOffBus && finding.object.is_empty() {
+                finding.object = gpu.clone().unwrap_or_default();
+            }
+            self.begin(record.sequence, finding);
+        }
+        if findings.is_empty()
+            && record.text.starts_with(GPU_BLOCK)
             && let Some(address) = pci_address(record.text)
         {
             self.open(record.sequence, Kind::Nvrm { gpu: Object::from_bytes(address) });
         }
     }
 
-    /// Returns the GPU that a lost GPU without an address is, if the lines before say it.
-    #[must_use]
-    pub fn gpu(&self, sequence: u64) -> Option<&Object> {
+    fn gpu(&self, sequence: u64) -> Option<&Object> {
         let open = self.open.as_ref().filter(|open| open.reaches(sequence))?;
         if let Kind::Nvrm { gpu } = &open.kind { Some(gpu) } else { None }
     }

@@ -73,6 +73,8 @@ pub enum Reason {
 pub enum Change {
     /// The reason or the message is another one.
     Explanation,
+    /// Nothing: a new process says again how it stands.
+    Resumed,
     /// The status is another one.
     Transition,
 }

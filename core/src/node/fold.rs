@@ -36,7 +36,8 @@ struct Entry {
     newest: Finding,
     /// What later lines of the same block added.
     extra: Extra,
-    first: Instant,
+    /// When the kernel said the first one that is not written.
+    first_us: u64,
     last: Instant,
     unwritten: u64,
     writes: u32,
@@ -66,10 +67,9 @@ pub struct EventWrite {
     pub extra: Extra,
     /// How many findings it stands for.
     pub count: u64,
-    /// When the first of them came.
-    pub first: Instant,
-    /// When the last of them came.
-    pub last: Instant,
+    /// When the kernel said the first of them, in microseconds since boot without suspend; the
+    /// newest finding says when it said the last.
+    pub first_us: u64,
 }
 
 impl Fold {
@@ -86,19 +86,19 @@ impl Fold {
         }
         match self.entry(reason, &finding.object) {
             Some(entry) => {
+                if entry.unwritten == 0 {
+                    entry.first_us = finding.timestamp_us;
+                }
                 entry.newest = finding;
                 entry.extra = Extra::new();
                 entry.last = now;
-                if entry.unwritten == 0 {
-                    entry.first = now;
-                }
                 entry.unwritten = entry.unwritten.saturating_add(1);
             }
             None => self.insert(Entry {
                 reason,
+                first_us: finding.timestamp_us,
                 newest: finding,
                 extra: Extra::new(),
-                first: now,
                 last: now,
                 unwritten: 1,
                 writes: 0,
@@ -142,7 +142,7 @@ impl Fold {
         };
         if let Some(entry) = self.entries.get_mut(newest) {
             entry.unwritten = entry.unwritten.saturating_add(merged.unwritten);
-            entry.first = entry.first.min(merged.first);
+            entry.first_us = entry.first_us.min(merged.first_us);
         }
         let _ = (older < self.entries.len()).then(|| self.entries.remove(older));
     }
@@ -240,8 +240,7 @@ impl Entry {
             newest: self.newest.clone(),
             extra: self.extra.clone(),
             count: core::mem::take(&mut self.unwritten),
-            first: self.first,
-            last: self.last,
+            first_us: self.first_us,
         }
     }
 }
@@ -368,6 +367,7 @@ mod tests {
             object: Object::from_bytes(object.as_bytes()),
             detail: Detail::Nvme,
             line: Text::<LINE_MAX>::from_bytes(b"a line"),
+            timestamp_us: 0,
         }
     }
 }

@@ -93,6 +93,7 @@ mod tests {
             object: Object::from_bytes(b"kubelet:7"),
             detail: Detail::HungTask { critical: true, pid: 7, seconds: 120 },
             line: Text::<LINE_MAX>::from_bytes(b"a line"),
+            timestamp_us: 0,
         }
     }
 }

@@ -86,6 +86,7 @@ mod tests {
             object: Object::from_bytes(b"sdq1"),
             detail: Detail::Readonly { how },
             line: Text::<LINE_MAX>::from_bytes(format!("{how}").as_bytes()),
+            timestamp_us: 0,
         }
     }
 }

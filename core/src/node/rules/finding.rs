@@ -21,6 +21,8 @@ pub struct Finding {
     pub detail: Detail,
     /// The kernel's own line, as far as it fits.
     pub line: Text<LINE_MAX>,
+    /// When the kernel said so, in microseconds since boot without suspend.
+    pub timestamp_us: u64,
 }
 
 /// What happened, with the figures of the line.

@@ -54,7 +54,8 @@ fn confirm_all(candidates: Candidates, record: &Record<'_>, findings: &mut Findi
             let object = Object::from_bytes(object);
             let line = Text::<LINE_MAX>::from_bytes(text.trim_ascii());
             // Full is impossible while at most FINDINGS_MAX parsers accept one line.
-            let _ = findings.push(Finding { object, detail, line });
+            let timestamp_us = record.timestamp_us;
+            let _ = findings.push(Finding { object, detail, line, timestamp_us });
         }
     }
 }
