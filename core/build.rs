@@ -4,8 +4,8 @@
 //! tables that `src/node/rules/automaton.rs` walks. The construction is Aho and Corasick's: a
 //! trie of the fragments, with the failure links resolved into a full next-state table.
 
+use core::fmt::{Debug, Write as _};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::{Debug, Write as _};
 use std::path::PathBuf;
 use std::{env, fs};
 

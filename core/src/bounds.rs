@@ -76,3 +76,11 @@ pub const OUTPUTS_MAX: usize = 32;
 ///
 /// The largest is the whole agent at the start of a journal; see `node::agent::Agent`.
 pub const FRAME_MAX: usize = 256 * 1024;
+
+/// Most other objects that the message of a kernel condition names: more is no easier to act on.
+pub const OTHERS_SHOWN_MAX: usize = 8;
+
+/// Most bytes before ` error, dev ` in a block layer line.
+///
+/// The longest function name and the longest error name make 50.
+pub const BLOCK_HEAD_MAX: usize = 64;

@@ -65,9 +65,9 @@ const CRATES: &[Crate] = &[
         apart: &[&["publish"]],
         rooms: &[
             Room {
-                modules: &["clock", "config"],
+                modules: &["clock", "config", "table"],
                 may_use: &[],
-                reason: "the clock and the configuration are leaves",
+                reason: "the clock, the configuration and the form of tables are leaves",
             },
             Room {
                 modules: &["sys"],
@@ -81,8 +81,13 @@ const CRATES: &[Crate] = &[
             },
             Room {
                 modules: &["publish"],
-                may_use: &["clock", "config"],
+                may_use: &["clock", "config", "table"],
                 reason: "a publisher gets what the core gave out, and reads nothing itself",
+            },
+            Room {
+                modules: &["store"],
+                may_use: &["clock", "config"],
+                reason: "a file that the agent keeps for itself does not know what is in it",
             },
             Room { modules: &["cmd", "run"], may_use: ALL, reason: "they put the parts together" },
         ],

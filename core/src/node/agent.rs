@@ -36,7 +36,6 @@ pub struct Agent {
     block: Block,
     faults: Faults,
     fold: Fold,
-    mounts: Mounts,
     /// Read-only file systems, until a fresh mount table says whose device each is.
     lookups: heapless::Vec<Finding, LOOKUPS_MAX>,
     /// When the mount table is read next.
@@ -114,6 +113,7 @@ pub enum Input<'a> {
 }
 
 /// Something for the shell to do.
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put the larger one on")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// A level: the condition stands as [`Agent::condition`] says.
@@ -142,6 +142,7 @@ pub enum Output {
 }
 
 /// An event to write.
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put the larger one on")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// A person cleared a condition.
@@ -171,7 +172,6 @@ impl Agent {
             block: Block::default(),
             faults: Faults::new(),
             fold: Fold::new(),
-            mounts: Mounts::default(),
             lookups: heapless::Vec::new(),
             mounts_due: None,
             conditions: Default::default(),
@@ -192,10 +192,7 @@ impl Agent {
                 self.judge_all(now, &mut outputs);
             }
             Input::Mounts(table) => self.on_mounts(now, table, &mut outputs),
-            Input::MountsUnreadable => {
-                self.mounts = Mounts::default();
-                self.look_up(now, &mut outputs);
-            }
+            Input::MountsUnreadable => self.look_up(now, &Mounts::default(), &mut outputs),
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
             Input::Started(settings) => self.on_started(settings, &mut outputs),
@@ -284,9 +281,9 @@ impl Agent {
     }
 
     /// Settles every read-only file system that waits for the mount table.
-    fn look_up(&mut self, now: Instant, outputs: &mut Outputs) {
+    fn look_up(&mut self, now: Instant, mounts: &Mounts, outputs: &mut Outputs) {
         for finding in core::mem::take(&mut self.lookups) {
-            if self.is_volume(&finding) {
+            if is_volume(mounts, &finding) {
                 self.note_event(now, EventReason::VolumeFilesystemReadOnly, finding);
             } else {
                 self.on_finding(now, finding, outputs);
@@ -312,13 +309,6 @@ impl Agent {
         let in_block = matches!(finding.detail, Detail::Cper { .. });
         let delay = if in_block { CPER_WAIT } else { Duration::ZERO };
         self.fold.note(now, reason, finding, delay);
-    }
-
-    /// A file system that only workloads use is not the node's (decisions, "whose disk").
-    fn is_volume(&self, finding: &Finding) -> bool {
-        self.mounts
-            .device(&finding.object)
-            .is_some_and(|device| device.scope == DeviceScope::Volume)
     }
 
     /// Adds what a record of an open block says to the block's finding.
@@ -364,10 +354,10 @@ impl Agent {
     }
 
     fn on_mounts(&mut self, now: Instant, table: &[u8], outputs: &mut Outputs) {
-        self.mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
-        self.look_up(now, outputs);
+        let mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
+        self.look_up(now, &mounts, outputs);
         if self.clear_rule(ConditionType::ReadonlyFilesystem) == Clear::Proof {
-            readonly::apply(&mut self.faults, &self.mounts);
+            readonly::apply(&mut self.faults, &mounts);
             self.judge(now, ConditionType::ReadonlyFilesystem, outputs);
         }
     }
@@ -497,6 +487,11 @@ impl Default for Settings {
         let kubelet_dir = Text::from_bytes(b"/var/lib/kubelet");
         Self { clear, kubelet_dir, trust_userspace: false }
     }
+}
+
+/// A file system that only workloads use is not the node's (decisions, "whose disk").
+fn is_volume(mounts: &Mounts, finding: &Finding) -> bool {
+    mounts.device(&finding.object).is_some_and(|device| device.scope == DeviceScope::Volume)
 }
 
 /// Appends `output`; [`OUTPUTS_MAX`] says why there is room.

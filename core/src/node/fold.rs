@@ -283,11 +283,11 @@ mod tests {
         for n in 0..11_760_u64 {
             let now = Instant::from_millis(n * 600_000 / 11_760);
             fold.note(now, EventReason::NvidiaXidError, finding("0000:dc:00"), Duration::ZERO);
-            writes.extend(std::iter::from_fn(|| fold.pop_due(now)));
+            writes.extend(core::iter::from_fn(|| fold.pop_due(now)));
         }
         assert_eq!(writes.len(), 3); // at 0 s, 60 s and 360 s
         assert_eq!(fold.total(EventReason::NvidiaXidError), 11_760);
-        writes.extend(std::iter::from_fn(|| fold.pop_any(Instant::from_millis(600_000))));
+        writes.extend(core::iter::from_fn(|| fold.pop_any(Instant::from_millis(600_000))));
         assert_eq!(writes.iter().map(|write| write.count).sum::<u64>(), 11_760);
         assert_eq!(writes.len(), 4);
     }
@@ -300,7 +300,7 @@ mod tests {
             fold.note(now, EventReason::IOError, finding(&format!("sd{n}")), Duration::ZERO);
         }
         fold.note(now, EventReason::NvmeError, finding("nvme0"), Duration::ZERO);
-        let writes: Vec<_> = std::iter::from_fn(|| fold.pop_due(now)).collect();
+        let writes: Vec<_> = core::iter::from_fn(|| fold.pop_due(now)).collect();
         let of = |reason| writes.iter().filter(|write| write.reason == reason).count();
         assert_eq!((of(EventReason::IOError), of(EventReason::NvmeError)), (EVENT_WRITES_MAX, 1));
         assert_eq!(fold.next_wakeup(), Some(now + HOUR));

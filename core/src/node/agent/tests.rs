@@ -1,1 +1,1 @@
-
+//! The agent, by the field cases of the kernel log.

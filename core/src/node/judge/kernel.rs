@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::OPEN_FAULTS_MAX;
+use crate::bounds::{OPEN_FAULTS_MAX, OTHERS_SHOWN_MAX};
 use crate::catalog::{Clear, ConditionType};
 use crate::node::condition::{Message, Reason, Status, Verdict};
 use crate::node::fold::{Extra, push_extra};
@@ -228,9 +228,6 @@ const fn how_it_ends(condition: ConditionType, clear: Clear) -> &'static str {
         _ => "Held until it is cleared by hand or the node boots",
     }
 }
-
-/// Most other objects that a message names.
-const OTHERS_SHOWN_MAX: usize = 8;
 
 /// Runs `over` on each open fault of `condition`, and forgets those that it says are over.
 pub(super) fn retain_unproven(

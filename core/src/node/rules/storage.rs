@@ -2,6 +2,7 @@
 
 use super::Meaning;
 use super::finding::{BlockError, Detail};
+use crate::bounds::BLOCK_HEAD_MAX;
 use crate::wire::scan::{Scan, has};
 
 /// Confirms `I/O error, dev DEV, sector N`, in the wordings since 3.x.
@@ -161,6 +162,3 @@ const CONTROLLER_FAULTS: [&[u8]; 6] = [
     b"Device not ready; aborting ",
     b"Failed status: ",
 ];
-
-/// Longest text before ` error, dev `: the longest function and error names make 50 bytes.
-const BLOCK_HEAD_MAX: usize = 64;

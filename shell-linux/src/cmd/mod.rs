@@ -1,0 +1,5 @@
+//! Sub-commands, one file each.
+
+pub mod catalog;
+pub mod classify;
+pub mod replay;

@@ -1,0 +1,4 @@
+//! Publishers: each carries what the core gave out to one kind of reader.
+
+pub mod logger;
+pub mod stdout;

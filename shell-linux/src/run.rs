@@ -1,0 +1,365 @@
+//! The one loop: wait, collect an input, step the core, do the outputs.
+
+use core::time::Duration;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use fettle_core::catalog::{Clear, ConditionType};
+use fettle_core::journal::{Stamp, Step};
+use fettle_core::node::agent::{Agent, Input, Output, Outputs, Settings};
+use fettle_core::node::log::LogState;
+use log::{error, info, warn};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use crate::clock;
+use crate::probe::kernel_log::{self, Batch, Event};
+use crate::publish::stdout::{Format, Printer};
+use crate::store::boot_id;
+use crate::store::journal::{JournalError, JournalWriter};
+use crate::store::state::StateFile;
+use crate::sys::{mounts, task};
+
+/// What to run.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Need no cluster: print each change as one line
+    #[arg(long)]
+    pub standalone: bool,
+    /// Take records that user space wrote for the kernel's (for tests only)
+    #[arg(long)]
+    pub trust_userspace_kmsg: bool,
+    /// The kernel log device
+    #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
+    pub kmsg: PathBuf,
+    /// Where the state is kept across restarts; belongs on a tmpfs
+    #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
+    pub state_dir: PathBuf,
+    /// The kubelet's directory; what is mounted in its pods/ and plugins/ is a workload's
+    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
+    pub kubelet_dir: PathBuf,
+    /// Write everything that the decisions depend on to this file, for `replay`
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// Most bytes of the journal; at the limit it goes on in a new file and keeps one old one
+    #[arg(long, default_value_t = 64 * 1024 * 1024, value_name = "BYTES")]
+    pub journal_max: u64,
+    /// How a condition is cleared besides by hand and by a boot: `held` not at all, `proof` by proof
+    #[arg(long, value_name = "CONDITION=held|proof", value_parser = clear_rule)]
+    pub clear: Vec<(ConditionType, Clear)>,
+    /// End after this long, such as 10s or 5m
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub run_for: Option<Duration>,
+}
+
+/// Why the agent ends otherwise than it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It cannot run at all.
+    #[error("cannot start")]
+    Start(#[source] io::Error),
+    /// The journal cannot be begun.
+    #[error("cannot begin the journal")]
+    Journal(#[source] JournalError),
+    /// There is nobody to report to.
+    #[error("cannot write to standard output")]
+    Write(#[source] io::Error),
+}
+
+/// Runs until a signal, the end of the given time, or the end of standard output.
+///
+/// # Errors
+///
+/// Says why it cannot start, or whom it cannot report to.
+pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(), RunError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Start)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Start)?;
+    let mut session = Session::start(&args, out, format)?;
+    let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
+    let end = sleep(args.run_for.unwrap_or(FOREVER));
+    tokio::pin!(end);
+    loop {
+        let wakeup = sleep(session.until_wakeup());
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            () = &mut end => break,
+            Some(batch) = batches.recv() => session.on_batch(&batch)?,
+            () = wakeup => session.apply(Input::Tick)?,
+        }
+        session.finish_turn()?;
+    }
+    session.end()
+}
+
+/// The core, and everything that its outputs go to.
+struct Session<'o, W> {
+    agent: Box<Agent>,
+    printer: Printer<'o, W>,
+    journal: Option<JournalWriter>,
+    state: StateFile,
+    /// When the state was last saved, and whether something has changed since.
+    saved: Stamp,
+    unsaved: Unsaved,
+}
+
+/// What of the state is not in its file yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unsaved {
+    /// Something was told: a restart would tell it again.
+    Told,
+    /// Only the place in the log.
+    Place,
+    /// Nothing.
+    Nothing,
+}
+
+impl<'o, W: Write> Session<'o, W> {
+    fn start(args: &Args, out: &'o mut W, format: Format) -> Result<Self, RunError> {
+        let settings = settings(args);
+        let state = StateFile::new(&args.state_dir, boot_id());
+        let agent = state.load().unwrap_or_else(|problem| {
+            warn!("{}", chain(&problem));
+            None
+        });
+        let agent = agent.unwrap_or_else(|| Box::new(Agent::new(settings.clone())));
+        let journal = args
+            .journal
+            .as_ref()
+            .map(|path| JournalWriter::create(path.clone(), args.journal_max, boot_id(), &agent));
+        let journal = journal.transpose().map_err(RunError::Journal)?;
+        if settings.trust_userspace {
+            warn!("records that user space wrote count as the kernel's; use this for tests only");
+        }
+        let printer = Printer::new(out, format);
+        let saved = clock::stamp();
+        let unsaved = Unsaved::Nothing;
+        let mut session = Self { agent, printer, journal, state, saved, unsaved };
+        session.apply(Input::Started(settings))?;
+        session.printer.flush().map_err(RunError::Write)?;
+        Ok(session)
+    }
+
+    fn on_batch(&mut self, batch: &Batch) -> Result<(), RunError> {
+        for (event, record) in batch.iter() {
+            match event {
+                Event::Record { .. } => self.apply(Input::Record(record))?,
+                Event::Overrun => self.apply(Input::LogOverrun)?,
+                Event::Down { errno } => {
+                    self.apply(Input::LogDown { errno })?;
+                    error!("{}", outage(errno));
+                }
+                Event::CaughtUp => self.on_caught_up()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn on_caught_up(&mut self) -> Result<(), RunError> {
+        if self.agent.log().state() == LogState::Live {
+            return Ok(());
+        }
+        self.apply(Input::LogCaughtUp)?;
+        let log = self.agent.log();
+        info!("following the kernel log: read {} records, lost {}", log.records(), log.lost());
+        Ok(())
+    }
+
+    /// Steps the core and does what it says, until it asks for nothing more.
+    fn apply(&mut self, input: Input<'_>) -> Result<(), RunError> {
+        let is_record = matches!(input, Input::Record(_));
+        for output in self.step(input)? {
+            match output {
+                Output::ReadMounts => self.read_mounts()?,
+                Output::ReadTask { pid } => self.read_task(pid)?,
+                Output::Condition { .. } | Output::Event(_) | Output::Lost { .. } => {
+                    self.unsaved = Unsaved::Told;
+                }
+            }
+        }
+        if is_record && self.unsaved == Unsaved::Nothing {
+            self.unsaved = Unsaved::Place;
+        }
+        Ok(())
+    }
+
+    fn read_mounts(&mut self) -> Result<(), RunError> {
+        match mounts::read() {
+            Ok(table) => self.apply(Input::Mounts(&table)),
+            Err(problem) => {
+                warn!("cannot read the mount table, so a device counts as the node's: {problem}");
+                self.apply(Input::MountsUnreadable)
+            }
+        }
+    }
+
+    fn read_task(&mut self, pid: u64) -> Result<(), RunError> {
+        self.apply(Input::Task { pid, state: task::read(pid) })
+    }
+
+    /// One step: journal, core, output.
+    fn step(&mut self, input: Input<'_>) -> Result<Outputs, RunError> {
+        let step = Step { stamp: clock::stamp(), input };
+        if let Some(journal) = &mut self.journal
+            && let Err(problem) = journal.append(&step, &self.agent)
+        {
+            error!("the journal ends here: {}", chain(&problem));
+            self.journal = None;
+        }
+        self.printer.step(&mut self.agent, step).map_err(RunError::Write)
+    }
+
+    /// Hands on what the turn has written, before the loop waits again.
+    fn finish_turn(&mut self) -> Result<(), RunError> {
+        self.printer.flush().map_err(RunError::Write)?;
+        if let Some(journal) = &mut self.journal
+            && let Err(problem) = journal.flush()
+        {
+            error!("the journal ends here: {}", chain(&problem));
+            self.journal = None;
+        }
+        let now = clock::stamp();
+        let due = match self.unsaved {
+            Unsaved::Nothing => false,
+            Unsaved::Told => true,
+            Unsaved::Place => now.at.since(self.saved.at) >= PLACE_SAVED_EVERY,
+        };
+        if due {
+            self.save(now);
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, now: Stamp) {
+        self.saved = now;
+        self.unsaved = Unsaved::Nothing;
+        if let Err(problem) = self.state.save(&self.agent) {
+            warn!("{}", chain(&problem));
+        }
+    }
+
+    fn until_wakeup(&self) -> Duration {
+        let now = clock::stamp().at;
+        let core = self.agent.next_wakeup().map(|at| at.since(now));
+        let place = (self.unsaved == Unsaved::Place)
+            .then(|| PLACE_SAVED_EVERY.saturating_sub(now.since(self.saved.at)));
+        // A millisecond more, so that the clock has passed the moment, not just reached it.
+        let soonest = [core, place].into_iter().flatten().min();
+        soonest.map_or(FOREVER, |wait| wait.saturating_add(Duration::from_millis(1)))
+    }
+
+    fn end(mut self) -> Result<(), RunError> {
+        while !self.step(Input::Stopping)?.is_empty() {}
+        self.save(clock::stamp());
+        self.finish_turn()
+    }
+}
+
+fn settings(args: &Args) -> Settings {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let mut settings =
+        Settings { trust_userspace: args.trust_userspace_kmsg, ..Settings::default() };
+    let directory = args.kubelet_dir.as_os_str().as_bytes();
+    settings.kubelet_dir =
+        fettle_core::text::Text::from_bytes(directory.strip_suffix(b"/").unwrap_or(directory));
+    for (condition, clear) in &args.clear {
+        if let Some(rule) = settings.clear.get_mut(condition.index()) {
+            *rule = *clear;
+        }
+    }
+    settings
+}
+
+/// Says what an outage of the kernel log means and what to do about it.
+fn outage(errno: i32) -> String {
+    let problem = io::Error::from_raw_os_error(errno);
+    let kind = problem.kind();
+    let advice = if kind == io::ErrorKind::PermissionDenied {
+        "run the agent as root or with CAP_SYSLOG"
+    } else if kind == io::ErrorKind::NotFound {
+        "mount the host's /dev/kmsg, or name the device with --kmsg"
+    } else {
+        "check that --kmsg names the kernel log device"
+    };
+    format!(
+        "cannot read the kernel log: {problem}; its conditions are Unknown until it can be read \
+         ({advice}); trying again"
+    )
+}
+
+/// Returns an error with its causes, as one sentence.
+#[must_use]
+pub fn chain(problem: &dyn core::error::Error) -> String {
+    let mut sentence = problem.to_string();
+    let mut cause = problem.source();
+    while let Some(problem) = cause {
+        sentence.push_str(": ");
+        sentence.push_str(&problem.to_string());
+        cause = problem.source();
+    }
+    sentence
+}
+
+/// Parses `CONDITION=held|proof`.
+fn clear_rule(argument: &str) -> Result<(ConditionType, Clear), String> {
+    let (name, rule) = argument.split_once('=').ok_or("expected CONDITION=held or =proof")?;
+    let condition = ConditionType::by_name(name)
+        .ok_or_else(|| format!("there is no condition {name}; `catalog` lists them"))?;
+    let can_prove =
+        [ConditionType::ReadonlyFilesystem, ConditionType::KernelDeadlock].contains(&condition);
+    match rule {
+        "held" if condition.row().clear == Clear::Held => Ok((condition, Clear::Held)),
+        "proof" if can_prove => Ok((condition, Clear::Proof)),
+        "held" | "proof" => Err(format!("{name} cannot be cleared by {rule}")),
+        _ => Err(format!("{rule} is neither held nor proof")),
+    }
+}
+
+/// Parses a whole number of `ms`, `s`, `m` or `h`.
+fn duration(argument: &str) -> Result<Duration, String> {
+    let digits = argument.len() - argument.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = argument.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| "expected a number and a unit, such as 10s")?;
+    match unit {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
+        _ => Err(format!("unit {unit:?} is none of ms, s, m, h")),
+    }
+}
+
+/// How often the place in the log is saved while nothing is told.
+const PLACE_SAVED_EVERY: Duration = Duration::from_secs(1);
+
+/// As good as never: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for wrong in ["", "s", "10", "10d", "-1s", "99999999999999999999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_proven_is_cleared_by_proof() {
+        let deadlock = ConditionType::KernelDeadlock;
+        assert_eq!(clear_rule("KernelDeadlock=proof"), Ok((deadlock, Clear::Proof)));
+        assert_eq!(clear_rule("KernelDeadlock=held"), Ok((deadlock, Clear::Held)));
+        for wrong in
+            ["KernelDeadlock", "Nonsense=held", "VerityCorruption=proof", "KernelDeadlock=x"]
+        {
+            assert!(clear_rule(wrong).is_err(), "{wrong}");
+        }
+    }
+}

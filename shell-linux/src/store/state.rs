@@ -1,0 +1,165 @@
+//! What the agent remembers across restarts within one boot.
+//!
+//! One file on a tmpfs: a journal's header with the boot id, and the agent. It is replaced as a
+//! whole, so a crash leaves the old one or the new one.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use fettle_core::bounds::FRAME_MAX;
+use fettle_core::journal::{self, Header};
+use fettle_core::node::agent::Agent;
+
+/// The file that holds the state.
+#[derive(Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    boot_id: String,
+    buffer: Vec<u8>,
+}
+
+/// Why a state is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The bytes are not a state of this version.
+    #[error(
+        "{path} does not hold a state that this version wrote; it is ignored, and what the \
+             kernel log still holds is told again"
+    )]
+    Content {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is of another boot.
+    #[error("{path} is of another boot; it is ignored")]
+    OtherBoot {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the state in {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The state cannot be framed.
+    #[error("cannot frame the state: {error}")]
+    TooLong {
+        /// What the core says.
+        error: journal::FrameError,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the state to {path}; after a restart the agent would repeat itself")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl StateFile {
+    /// Names the state file in `directory`, for the boot `boot_id`.
+    #[must_use]
+    pub fn new(directory: &Path, boot_id: String) -> Self {
+        Self { path: directory.join("state"), boot_id, buffer: Vec::new() }
+    }
+
+    /// Reads the state, if this boot left one.
+    ///
+    /// # Errors
+    ///
+    /// Says why the file is there but cannot be used.
+    pub fn load(&self) -> Result<Option<Box<Agent>>, StateError> {
+        let bytes = match read_bounded(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StateError::Read { path: self.path.clone(), source }),
+        };
+        let content = || StateError::Content { path: self.path.clone() };
+        let mut frames = bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec);
+        let mut header = frames.next().ok_or_else(content)?;
+        let header = journal::read_header(&mut header).map_err(|_| content())?;
+        if header.boot_id.as_str() != self.boot_id {
+            return Err(StateError::OtherBoot { path: self.path.clone() });
+        }
+        let mut agent = frames.next().ok_or_else(content)?;
+        journal::read_agent(&mut agent).map(Box::new).map(Some).map_err(|_| content())
+    }
+
+    /// Replaces the state.
+    ///
+    /// # Errors
+    ///
+    /// Says what cannot be written; the old state is still there then.
+    pub fn save(&mut self, agent: &Agent) -> Result<(), StateError> {
+        let mut bytes = Vec::new();
+        self.buffer.resize(FRAME_MAX, 0);
+        let too_long = |error| StateError::TooLong { error };
+        let header = Header::new(self.boot_id.as_bytes());
+        let frame = journal::write_header(&header, &mut self.buffer).map_err(too_long)?;
+        bytes.extend_from_slice(frame);
+        let frame = journal::write_agent(agent, &mut self.buffer).map_err(too_long)?;
+        bytes.extend_from_slice(frame);
+        self.buffer = Vec::new();
+        self.replace(&bytes).map_err(|source| StateError::Write { path: self.path.clone(), source })
+    }
+
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let new = self.path.with_extension("new");
+        fs::write(&new, bytes)?;
+        fs::rename(&new, &self.path)
+    }
+}
+
+/// Reads no more than a state can hold, whatever the file is.
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(FRAME_MAX).unwrap_or(u64::MAX).saturating_mul(2);
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use fettle_core::node::agent::{Input, Settings};
+    use fettle_core::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn what_was_saved_is_loaded_in_the_same_boot_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = StateFile::new(directory.path(), "b1".to_owned());
+        assert!(file.load().unwrap().is_none());
+        let mut agent = Agent::new(Settings::default());
+        let record = Input::Record(b"3,7,1,-;EXT4-fs error (device sda1): x");
+        let _ = agent.step(Instant::from_millis(1), record);
+        file.save(&agent).unwrap();
+        assert_eq!(file.load().unwrap().as_deref(), Some(&agent));
+        let other = StateFile::new(directory.path(), "b2".to_owned());
+        assert!(matches!(other.load(), Err(StateError::OtherBoot { .. })));
+    }
+
+    #[test]
+    fn garbage_and_halves_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = StateFile::new(directory.path(), "b1".to_owned());
+        file.save(&Agent::new(Settings::default())).unwrap();
+        let whole = fs::read(directory.path().join("state")).unwrap();
+        for cut in 0..whole.len() - 1 {
+            fs::write(directory.path().join("state"), &whole[..cut]).unwrap();
+            assert!(matches!(file.load(), Err(StateError::Content { .. })), "{cut}");
+        }
+        fs::write(directory.path().join("state"), [7; 5000]).unwrap();
+        assert!(matches!(file.load(), Err(StateError::Content { .. })));
+    }
+}

@@ -1,0 +1,5 @@
+//! Interfaces of the kernel, one file each.
+
+pub mod kmsg;
+pub mod mounts;
+pub mod task;

@@ -1,0 +1,36 @@
+//! The state of one task, out of `/proc`.
+
+use std::fs;
+use std::io;
+
+use fettle_core::node::judge::deadlock::TaskState;
+use fettle_core::wire::proc::TaskStat;
+
+/// Returns what can be seen of the task `pid`.
+#[must_use]
+pub fn read(pid: u64) -> TaskState {
+    match fs::read(format!("/proc/{pid}/stat")) {
+        Ok(line) => TaskStat::parse(&line).map_or(TaskState::Unknown, |stat| TaskState::Alive {
+            state: stat.state,
+            start_ticks: stat.start_ticks,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => TaskState::Gone,
+        // The task ended between open and read (ESRCH).
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+            TaskState::Gone
+        }
+        Err(_) => TaskState::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_alive_or_gone() {
+        let own = u64::from(std::process::id());
+        assert!(matches!(read(own), TaskState::Alive { state: b'R' | b'S', .. }));
+        assert_eq!(read(u64::MAX), TaskState::Gone);
+    }
+}
