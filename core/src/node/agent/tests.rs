@@ -1,1 +1,413 @@
-//! The agent, by the field cases of the kernel log.
+//! The agent, by the field cases of the kernel log; each test names its case.
+
+#![allow(clippy::disallowed_methods, reason = "tests may panic")]
+
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use super::*;
+use crate::node::condition::Status;
+
+#[test]
+fn k01_a_lost_part_of_the_log_is_counted_and_the_rest_is_read() {
+    let mut node = Node::new();
+    node.record("6,100,1000000,-;eth0: renamed from veth1");
+    node.step(Input::LogOverrun);
+    let said = node.record("3,5100,2000000,-;EXT4-fs (sda1): Remounting filesystem read-only");
+    assert_eq!(said, ["lost 4999", "ReadonlyFilesystem=True"]);
+    assert_eq!((node.agent.log().lost(), node.agent.counts().overruns), (4999, 1));
+}
+
+#[test]
+fn k02_a_log_that_cannot_be_read_is_never_healthy() {
+    let mut node = Node::new();
+    node.record("6,10,500000,-;usb 1-1: new device");
+    assert_eq!(node.step(Input::LogCaughtUp).len(), KERNEL_CONDITIONS);
+    let said = node.step(Input::LogDown { errno: 9 });
+    assert_eq!(said.iter().filter(|said| said.ends_with("=Unknown")).count(), KERNEL_CONDITIONS);
+    assert_eq!(node.step(Input::LogDown { errno: 9 }), Vec::<String>::new());
+    let said =
+        node.record("4,11,900000,-;INFO: task kubelet:812 blocked for more than 122 seconds.");
+    assert_eq!(said, ["KernelDeadlock=True", "TaskHung kubelet:812 x1"]);
+    let said = node.step(Input::LogCaughtUp);
+    assert_eq!(said.iter().filter(|said| said.ends_with("=False")).count(), KERNEL_CONDITIONS - 1);
+}
+
+#[test]
+fn k02_a_fault_stays_while_the_log_cannot_be_read() {
+    let mut node = Node::new();
+    node.kernel("device-mapper: verity: 202:3: data block 0 is corrupted");
+    node.step(Input::LogDown { errno: 5 });
+    assert_eq!(node.status(ConditionType::VerityCorruption), Some(Status::True));
+    assert_eq!(node.status(ConditionType::KernelDeadlock), Some(Status::Unknown));
+}
+
+#[test]
+fn k04_only_a_critical_task_is_a_deadlock() {
+    let mut node = Node::new();
+    for (line, said) in [
+        (
+            "INFO: task airflow schedul:4711 blocked for more than 120 seconds.",
+            &["TaskHung airflow schedul:4711 x1"][..],
+        ),
+        (
+            "INFO: task qemu-system-x86:9012 blocked for more than 241 seconds.",
+            &["KernelDeadlock=True", "TaskHung qemu-system-x86:9012 x1"],
+        ),
+        (
+            "INFO: task kworker/u64:3:77 blocked for more than 122 seconds.",
+            &["TaskHung kworker/u64:3:77 x1"],
+        ),
+    ] {
+        assert_eq!(node.kernel(line), said);
+    }
+}
+
+#[test]
+fn k05_user_space_raises_nothing_unless_it_is_trusted() {
+    let line = "12,900,1000,-;EXT4-fs (sda1): Remounting filesystem read-only";
+    let mut node = Node::new();
+    assert_eq!(node.record(line), Vec::<String>::new());
+    assert_eq!(node.agent.counts().userspace, 1);
+    assert_eq!(node.record(&line.replace("12,900", "3,901")), ["ReadonlyFilesystem=True"]);
+
+    let mut trusting = Node::with(Settings { trust_userspace: true, ..Settings::default() });
+    assert_eq!(trusting.record(line), ["ReadonlyFilesystem=True"]);
+}
+
+#[test]
+fn k07_one_lost_gpu_is_one_transition_and_one_xid() {
+    let mut node = Node::new();
+    let said = node.kernel(
+        "NVRM: Xid (PCI:0000:44:00): 79, pid=1234, name=python3, GPU has fallen off the bus.",
+    );
+    assert_eq!(said, ["GpuFallenOffBus=True", "NvidiaXidError 0000:44:00 x1"]);
+    let said = node.kernel("NVRM: GPU 0000:44:00.0: GPU has fallen off the bus.");
+    assert_eq!(said, ["GpuFallenOffBus explained"]);
+    assert_eq!(node.agent.event_total(EventReason::NvidiaXidError), 1);
+    assert_eq!(node.agent.objects(ConditionType::GpuFallenOffBus).count(), 1);
+}
+
+#[test]
+fn k08_a_storm_of_xids_is_counted_and_written_a_handful_of_times() {
+    let mut node = Node::new();
+    let mut said = 0;
+    for _ in 0..11_760 {
+        node.wait(51);
+        said += node
+            .kernel("NVRM: Xid (PCI:0000:dc:00): 45, pid=1818990, name=python3, Ch 00000001")
+            .len();
+    }
+    assert_eq!(said, 3);
+    assert_eq!(node.agent.event_total(EventReason::NvidiaXidError), 11_760);
+    assert_eq!(node.status(ConditionType::GpuFallenOffBus), None);
+}
+
+#[test]
+fn k10_a_volume_of_a_workload_is_not_the_node() {
+    let mut node = Node::new();
+    node.mounts = "sda3 0 1 2 8:3 / /var rw - ext4 /dev/sda3 rw\n\
+                   sdi 1 1 2 8:8 / /var/lib/kubelet/plugins/kubernetes.io/csi/driver.longhorn.io/aa/globalmount ro - ext4 /dev/sdi ro\n";
+    let said = node.kernel("EXT4-fs (sdi): Remounting filesystem read-only");
+    assert_eq!(said, ["VolumeFilesystemReadOnly sdi x1"]);
+    assert_eq!(node.status(ConditionType::ReadonlyFilesystem), None);
+    let said = node.kernel("EXT4-fs (sda3): Remounting filesystem read-only");
+    assert_eq!(said, ["ReadonlyFilesystem=True"]);
+    let said = node.kernel("EXT4-fs (sdz): Remounting filesystem read-only");
+    assert_eq!(said, ["ReadonlyFilesystem explained"], "an unknown device is the node's");
+}
+
+#[test]
+fn k10_a_mount_table_that_cannot_be_read_makes_it_the_node() {
+    let mut node = Node::new();
+    let outputs = node.agent.step(node.now, Input::Record(REMOUNT));
+    assert_eq!(outputs.as_slice(), [Output::ReadMounts]);
+    assert_eq!(node.step(Input::MountsUnreadable), ["ReadonlyFilesystem=True"]);
+}
+
+#[test]
+fn k11_a_held_condition_ends_by_hand_and_not_by_a_restart() {
+    let mut node = Node::new();
+    node.record("3,1,1,-;EXT4-fs (dm-3): Remounting filesystem read-only");
+    node.step(Input::LogCaughtUp);
+    node.mounts = "dm-3 0 1 2 9:3 / /m rw - ext4 /dev/dm-3 rw\n";
+    node.wait(300_000);
+    assert_eq!(node.step(Input::Tick), Vec::<String>::new(), "held: no proof is asked for");
+    let said = node.step(Input::Started(Settings::default()));
+    assert!(said.contains(&"ReadonlyFilesystem resumed".to_string()), "{said:?}");
+    let condition = ConditionType::ReadonlyFilesystem;
+    assert_eq!(node.status(condition), Some(Status::True));
+    node.step(Input::LogCaughtUp);
+    let by = Text::from_bytes(b"alice");
+    let said = node.step(Input::ClearByHand { by, condition });
+    assert_eq!(said, ["ReadonlyFilesystem=False", "ReadonlyFilesystem cleared by alice"]);
+}
+
+#[test]
+fn a_proof_ends_a_read_only_file_system_where_that_is_allowed() {
+    let mut node = Node::with(proof(ConditionType::ReadonlyFilesystem));
+    node.mounts = "sda1 1 1 2 8:1 / / rw - ext4 /dev/sda1 rw,emergency_ro\n";
+    node.record("3,1,1,-;EXT4-fs (sda1): Remounting filesystem read-only");
+    node.step(Input::LogCaughtUp);
+    for (mounts, status) in [
+        ("sda1 1 1 2 8:1 / / rw - ext4 /dev/sda1 rw\n", Status::True),
+        ("sda1 0 1 2 8:1 / / rw - ext4 /dev/sda1 rw\n", Status::False),
+    ] {
+        node.mounts = mounts;
+        node.wait(10_000);
+        node.step(Input::Tick);
+        assert_eq!(node.status(ConditionType::ReadonlyFilesystem), Some(status), "{mounts}");
+    }
+    assert_eq!(node.agent.next_wakeup(), None);
+}
+
+#[test]
+fn a_proof_ends_a_hung_task_where_that_is_allowed() {
+    let mut node = Node::with(proof(ConditionType::KernelDeadlock));
+    node.record("3,1,1,-;INFO: task kubelet:77 blocked for more than 120 seconds.");
+    node.step(Input::LogCaughtUp);
+    for (state, status) in [(TaskState::Unknown, Status::True), (TaskState::Gone, Status::False)] {
+        node.task = state;
+        node.wait(10_000);
+        node.step(Input::Tick);
+        assert_eq!(node.status(ConditionType::KernelDeadlock), Some(status));
+    }
+}
+
+#[test]
+fn k12_severities_of_firmware_records_are_told_apart() {
+    let mut node = Node::new();
+    for line in [
+        "{37}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 162",
+        "{37}[Hardware Error]: It has been corrected by h/w and requires no further action",
+        "{37}[Hardware Error]: event severity: corrected",
+        "{3}[Hardware Error]: event severity: recoverable",
+    ] {
+        assert_eq!(node.kernel(line), Vec::<String>::new(), "events wait for the record's rest");
+    }
+    let said = node.kernel("{4}[Hardware Error]: event severity: fatal");
+    assert_eq!(said, ["CperHardwareErrorFatal=True"], "a condition does not wait");
+    node.wait(200);
+    let said = node.step(Input::Tick);
+    assert_eq!(said, ["CperHardwareErrorCorrected - x1", "CperHardwareErrorRecoverable - x1"]);
+}
+
+#[test]
+fn k13_the_severity_of_a_section_is_not_that_of_the_event() {
+    let mut node = Node::new();
+    for line in [
+        "{8}[Hardware Error]: event severity: recoverable",
+        "{8}[Hardware Error]:  Error 0, type: fatal",
+        "{8}[Hardware Error]:   section_type: PCIe error",
+        "{8}[Hardware Error]:   device_id: 0000:3b:00.0",
+    ] {
+        node.kernel(line);
+    }
+    assert_eq!(node.status(ConditionType::CperHardwareErrorFatal), None);
+    node.wait(200);
+    assert_eq!(node.step(Input::Tick), ["CperHardwareErrorRecoverable 0000:3b:00 x1"]);
+}
+
+#[test]
+fn the_rest_of_a_fatal_record_names_the_part() {
+    let mut node = Node::new();
+    for line in [
+        "[Hardware Error]: event severity: fatal",
+        "[Hardware Error]:  Error 0, type: fatal",
+        "usb 1-1: a line of another driver",
+        "[Hardware Error]:   section_type: memory error",
+        "[Hardware Error]:  fru_text: DIMM A1",
+        "[Hardware Error]:   error_type: 3, multi-bit ECC",
+    ] {
+        node.kernel(line);
+    }
+    let message = node.message(ConditionType::CperHardwareErrorFatal);
+    assert!(message.contains("section: memory error, error: 3, multi-bit ECC"), "{message}");
+    let objects: Vec<_> = node.agent.objects(ConditionType::CperHardwareErrorFatal).collect();
+    assert_eq!(format!("{objects:?}"), "[\"DIMM A1\"]");
+}
+
+#[test]
+fn a_gpu_lost_in_three_records_is_one_gpu_with_its_address() {
+    let mut node = Node::new();
+    node.kernel("NVRM: The NVIDIA GPU 0000:b3:00.0");
+    node.kernel("NVRM: (PCI ID: 10de:26b5) installed in this system has");
+    let said = node.kernel("NVRM: fallen off the bus and is not responding to commands.");
+    assert_eq!(said, ["GpuFallenOffBus=True"]);
+    let objects: Vec<_> = node.agent.objects(ConditionType::GpuFallenOffBus).collect();
+    assert_eq!(format!("{objects:?}"), "[\"0000:b3:00\"]");
+}
+
+#[test]
+fn the_owner_of_the_lock_is_part_of_the_message() {
+    let mut node = Node::new();
+    node.kernel("INFO: task kubelet:2268 blocked for more than 122 seconds.");
+    node.kernel("      Not tainted 7.0.0 #1");
+    let said = node
+        .kernel("INFO: task kubelet:2268 is blocked on a mutex likely owned by task dockerd:2258.");
+    assert_eq!(said, ["KernelDeadlock explained"]);
+    let message = node.message(ConditionType::KernelDeadlock);
+    assert!(message.contains("waits for: dockerd:2258"), "{message}");
+}
+
+#[test]
+fn k15_and_k16_every_kind_of_corrupt_block_counts() {
+    for (kind, device, block) in [("data", "202:3", "0"), ("metadata", "253:0", "1044")] {
+        let mut node = Node::new();
+        let line = format!("device-mapper: verity: {device}: {kind} block {block} is corrupted");
+        assert_eq!(node.kernel(&line), ["VerityCorruption=True"]);
+        let message = node.message(ConditionType::VerityCorruption);
+        let want = format!("block {block} on {device} is corrupt");
+        assert!(message.starts_with(&want), "{message}");
+    }
+}
+
+#[test]
+fn k18_a_record_that_was_read_before_is_not_told_again() {
+    let mut node = Node::new();
+    let line = "3,500,10,-;EXT4-fs error (device sda1): ext4_lookup";
+    assert_eq!(node.record(line), ["Ext4Error sda1 x1"]);
+    let _ = node.step(Input::Started(Settings::default()));
+    assert_eq!(node.record(line), Vec::<String>::new());
+    assert_eq!(node.agent.event_total(EventReason::Ext4Error), 1);
+}
+
+#[test]
+fn k19_the_first_record_is_told() {
+    let mut node = Node::new();
+    assert_eq!(node.kernel("EXT4-fs warning (device sda1): test"), ["Ext4Warning sda1 x1"]);
+    assert_eq!(node.kernel("EXT4-fs error (device sda1): test"), ["Ext4Error sda1 x1"]);
+}
+
+#[test]
+fn e01_a_burst_of_one_reason_leaves_room_for_the_others() {
+    let mut node = Node::new();
+    let mut said = Vec::new();
+    for n in 0..60 {
+        said.extend(node.kernel(&format!("Buffer I/O error on dev sd{n}, logical block 1")));
+    }
+    said.extend(node.kernel("nvme nvme0: controller is down; will reset: CSTS=0x3"));
+    assert_eq!(said.iter().filter(|said| said.starts_with("IOError")).count(), 20);
+    assert_eq!(said.last().map(String::as_str), Some("NvmeError nvme0 x1"));
+    let rest = node.drain();
+    assert_eq!(rest.len(), 40);
+}
+
+#[test]
+fn a_broken_record_is_counted_and_changes_nothing() {
+    let mut node = Node::new();
+    for bytes in [&b""[..], b"\xff\xfe", b"3,x,1,-;EXT4-fs (sda1): Remounting filesystem read-only"]
+    {
+        assert_eq!(node.step(Input::Record(bytes)), Vec::<String>::new());
+    }
+    assert_eq!(node.agent.counts().malformed, 3);
+    assert_eq!(node.agent.log().last(), None);
+}
+
+#[test]
+fn more_objects_than_fit_hold_their_condition_even_against_proof() {
+    let mut node = Node::with(proof(ConditionType::KernelDeadlock));
+    for pid in 0..=crate::bounds::OPEN_FAULTS_MAX {
+        node.kernel(&format!("INFO: task kubelet:{pid} blocked for more than 120 seconds."));
+    }
+    assert!(node.message(ConditionType::KernelDeadlock).contains("more"));
+    for pid in 0..=200 {
+        node.step(Input::Task { pid, state: TaskState::Gone });
+    }
+    assert_eq!(node.status(ConditionType::KernelDeadlock), Some(Status::True));
+}
+
+const KERNEL_CONDITIONS: usize = 5;
+const REMOUNT: &[u8] = b"3,1,1,-;EXT4-fs (sda1): Remounting filesystem read-only";
+
+/// An agent with a shell around it that answers what the core asks for.
+struct Node {
+    agent: Agent,
+    now: Instant,
+    sequence: u64,
+    mounts: &'static str,
+    task: TaskState,
+}
+
+impl Node {
+    fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
+        let agent = Agent::new(settings);
+        Self { agent, now: Instant::from_millis(0), sequence: 0, mounts: "", task: TaskState::Gone }
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.now = self.now + Duration::from_millis(ms);
+    }
+
+    /// One record of the kernel's, numbered on.
+    fn kernel(&mut self, text: &str) -> Vec<String> {
+        self.sequence += 1;
+        self.record(&format!("3,{},{},-;{text}", self.sequence, self.sequence * 1000))
+    }
+
+    fn record(&mut self, line: &str) -> Vec<String> {
+        self.step(Input::Record(line.as_bytes()))
+    }
+
+    /// Steps, answers, and returns what was said in short words.
+    fn step(&mut self, input: Input<'_>) -> Vec<String> {
+        let mut said = Vec::new();
+        for output in self.agent.step(self.now, input) {
+            match output {
+                Output::ReadMounts => said.extend(self.step(Input::Mounts(self.mounts.as_bytes()))),
+                Output::ReadTask { pid } => {
+                    said.extend(self.step(Input::Task { pid, state: self.task }));
+                }
+                Output::Condition { change, condition } => said.push(self.said(change, condition)),
+                Output::Event(Event::Findings(write)) => {
+                    let object = write.newest.object.to_string();
+                    let object = if object.is_empty() { "-" } else { &object };
+                    said.push(format!("{:?} {object} x{}", write.reason, write.count));
+                }
+                Output::Event(Event::Cleared { by, condition }) => {
+                    said.push(format!("{condition:?} cleared by {by}"));
+                }
+                Output::Lost { records, .. } => said.push(format!("lost {records}")),
+            }
+        }
+        said
+    }
+
+    fn said(&self, change: Change, condition: ConditionType) -> String {
+        match change {
+            Change::Explanation => format!("{condition:?} explained"),
+            Change::Resumed => format!("{condition:?} resumed"),
+            Change::Transition => format!("{condition:?}={}", self.status(condition).unwrap()),
+        }
+    }
+
+    fn drain(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        loop {
+            let said = self.step(Input::Stopping);
+            if said.is_empty() {
+                return all;
+            }
+            all.extend(said);
+        }
+    }
+
+    fn status(&self, condition: ConditionType) -> Option<Status> {
+        self.agent.condition(condition).map(|held| held.verdict.status)
+    }
+
+    fn message(&self, condition: ConditionType) -> String {
+        self.agent.condition(condition).unwrap().verdict.message.to_string()
+    }
+}
+
+fn proof(condition: ConditionType) -> Settings {
+    let mut settings = Settings::default();
+    settings.clear[condition.index()] = Clear::Proof;
+    settings
+}
