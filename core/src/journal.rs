@@ -140,3 +140,56 @@ pub const FORMAT: u32 = 1;
 
 /// Bytes of a boot id: a UUID in text.
 pub const BOOT_ID_BYTES: usize = 36;
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::bounds::{FRAME_MAX, RECORD_MAX};
+    use crate::node::agent::Settings;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut buffer = vec![0; FRAME_MAX];
+        let header = Header::new(b"0f2c9a1e-0000-4000-8000-000000000000");
+        let mut frame = unended(write_header(&header, &mut buffer).unwrap());
+        assert_eq!(read_header(&mut frame), Ok(header));
+
+        let mut agent = Agent::new(Settings::default());
+        let input = Input::Record(b"3,1,2,-;INFO: task kubelet:1 blocked for more than 9 seconds.");
+        let stamp = Stamp { at: Instant::from_millis(7), log_us: 6, wall_ms: -5 };
+        let step = Step { stamp, input };
+        let mut frame = unended(write_step(&step, &mut buffer).unwrap());
+        assert_eq!(read_step(&mut frame).as_ref(), Ok(&step));
+
+        let _ = agent.step(stamp.at, step.input);
+        let mut frame = unended(write_agent(&agent, &mut buffer).unwrap());
+        assert_eq!(read_agent(&mut frame).as_ref(), Ok(&agent));
+    }
+
+    #[test]
+    fn another_format_is_refused() {
+        let mut buffer = vec![0; 256];
+        let header = Header { format: FORMAT + 1, ..Header::new(b"") };
+        let mut frame = unended(write_header(&header, &mut buffer).unwrap());
+        assert_eq!(read_header(&mut frame), Err(FrameError::Content));
+    }
+
+    #[test]
+    fn the_longest_record_fits_and_a_small_buffer_is_an_error() {
+        let record = [0xff; RECORD_MAX];
+        let step = Step { stamp: Stamp::default(), input: Input::Record(&record) };
+        let mut buffer = vec![0; FRAME_MAX];
+        assert!(write_step(&step, &mut buffer).is_ok());
+        assert_eq!(write_step(&step, &mut buffer[..RECORD_MAX]), Err(FrameError::TooLong));
+    }
+
+    fn unended(frame: &[u8]) -> Vec<u8> {
+        let (end, frame) = frame.split_last().unwrap();
+        assert_eq!(*end, 0);
+        assert!(!frame.contains(&0));
+        frame.to_vec()
+    }
+}
