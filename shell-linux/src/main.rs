@@ -15,7 +15,7 @@ use fettle_agent::{run, table};
 #[command(name = "fettle-agent", version, about)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// How to print; tables on a terminal and JSON elsewhere, except that `catalog` prints tables
     /// and `run` and `replay` print JSON unless told otherwise
     #[arg(short, long, global = true, value_enum)]
@@ -38,6 +38,9 @@ enum Command {
     Replay(replay::Args),
 }
 
+/// What to say instead of running against a cluster.
+const NO_CLUSTER: &str = "this version knows no cluster: say `run --standalone`";
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logger::init(arguments.log_level);
@@ -56,22 +59,23 @@ fn perform(arguments: Arguments) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let output = arguments.output;
     match arguments.command {
-        Command::Run(args) => {
-            if !args.standalone {
-                anyhow::bail!(
-                    "this version needs no cluster and knows none: say `run --standalone`"
-                );
-            }
+        None => anyhow::bail!(NO_CLUSTER),
+        Some(Command::Run(args)) if !args.standalone => {
+            anyhow::bail!(NO_CLUSTER)
+        }
+        Some(Command::Run(args)) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the event loop")?;
             let run = run::run(args, &mut out, output.unwrap_or(Format::Json));
             runtime.block_on(run)?;
         }
-        Command::Classify(args) => {
+        Some(Command::Classify(args)) => {
             classify::run(&args, &mut out, output.unwrap_or_else(for_reader))?;
         }
-        Command::Catalog => catalog::run(&mut out, output.unwrap_or(Format::Table))?,
-        Command::Replay(args) => replay::run(&args, &mut out, output.unwrap_or(Format::Json))?,
+        Some(Command::Catalog) => catalog::run(&mut out, output.unwrap_or(Format::Table))?,
+        Some(Command::Replay(args)) => {
+            replay::run(&args, &mut out, output.unwrap_or(Format::Json))?
+        }
     }
     out.flush().context("cannot write to standard output")
 }
