@@ -7,4 +7,5 @@ pub mod fold;
 pub mod judge;
 pub mod log;
 pub mod mounts;
+pub mod reading;
 pub mod rules;

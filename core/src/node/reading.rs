@@ -1,0 +1,197 @@
+//! What probes read: one reading is about one object, at one moment.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// One reading of one object.
+///
+/// A check that looks at many objects hands over one reading for each, and then says that it is
+/// done. What could not be read is a reading too: [`Reading::Unreadable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reading<'a> {
+    /// A certificate in a file.
+    #[serde(borrow)]
+    Certificate(Certificate<'a>),
+    /// The kernel's clock.
+    Clock(Clock),
+    /// The health of a drive.
+    Drive(Drive<'a>),
+    /// The age of a file that something should renew.
+    FileAge(FileAge<'a>),
+    /// Space and inodes of a mounted file system.
+    FileSystem(FileSystem<'a>),
+    /// The GPUs of the node and what activates them.
+    Gpus(Gpus),
+    /// A sealed layer of the operating system.
+    Layer(Layer<'a>),
+    /// The error counts of a memory controller.
+    MemoryController(MemoryController<'a>),
+    /// A protected file that is not as it was at the baseline.
+    ProtectedFile(ProtectedFile<'a>),
+    /// A thin pool of a volume group.
+    ThinPool(ThinPool<'a>),
+    /// Something that could not be read.
+    Unreadable(Unreadable<'a>),
+    /// A volume group.
+    VolumeGroup(VolumeGroup<'a>),
+}
+
+/// A certificate in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificate<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// Whom it is for.
+    pub subject: &'a str,
+    /// From when it is valid.
+    pub not_before: Timestamp,
+    /// Until when it is valid.
+    pub not_after: Timestamp,
+    /// The wall clock at the reading.
+    pub now: Timestamp,
+}
+
+/// The kernel's clock, as `adjtimex(2)` returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Whether the kernel says that nothing synchronizes it: `TIME_ERROR` or `STA_UNSYNC`.
+    pub unsynchronized: bool,
+    /// The maximum error, in microseconds; grows by 500 ppm without updates.
+    pub max_error_us: i64,
+    /// The estimated error, in microseconds.
+    pub estimated_error_us: i64,
+}
+
+/// The health of an NVMe drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drive<'a> {
+    /// The controller, such as `nvme0`.
+    pub name: &'a str,
+    /// The serial number: the drive is the same wherever it is plugged in.
+    pub serial: &'a str,
+    /// The critical-warning bits of the SMART / Health log page.
+    pub critical_warning: u8,
+    /// Composite temperature.
+    pub temperature_celsius: i16,
+    /// The drive's own warning threshold, if it says one (WCTEMP).
+    pub temperature_limit_celsius: Option<i16>,
+    /// Estimate of the endurance that is used; may pass 100.
+    pub percentage_used: u8,
+    /// Spare capacity that is left.
+    pub spare_pct: u8,
+    /// The spare capacity below which the drive warns.
+    pub spare_threshold_pct: u8,
+}
+
+/// The age of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileAge<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// How long ago it was written.
+    pub age_s: u64,
+    /// How old it may become.
+    pub age_max_s: u64,
+}
+
+/// Space and inodes of a mounted file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem<'a> {
+    /// Where it is mounted.
+    pub mount_point: &'a str,
+    /// Space that is used, and space that is used or free for ordinary users; in bytes.
+    pub used_bytes: u64,
+    /// See `used_bytes`.
+    pub usable_bytes: u64,
+    /// Inodes that are used.
+    pub inodes_used: u64,
+    /// All inodes; 0 where the file system makes them as it needs them.
+    pub inodes: u64,
+}
+
+/// The GPUs of the node and what activates them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpus {
+    /// NVIDIA GPUs on the PCI bus.
+    pub count: u32,
+    /// Whether the activation marker is there.
+    pub marker: bool,
+    /// Device nodes that CDI specs name for NVIDIA devices; `None` without a spec.
+    pub cdi_device_nodes: Option<u32>,
+}
+
+/// A sealed layer of the operating system: a dm-verity device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layer<'a> {
+    /// Its name, such as `root`.
+    pub name: &'a str,
+    /// The root hash that the kernel enforces, in hexadecimal.
+    pub enforced: &'a str,
+    /// The root hash that was recorded when the node was provisioned, if there is a record of it.
+    pub recorded: Option<&'a str>,
+    /// Whether a block has failed its check since the device was set up.
+    pub corrupted: bool,
+}
+
+/// The error counts of a memory controller since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryController<'a> {
+    /// Its name, such as `mc0`.
+    pub name: &'a str,
+    /// Errors that were corrected.
+    pub corrected: u64,
+    /// Errors that were not.
+    pub uncorrected: u64,
+}
+
+/// A protected file that is not as it was at the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtectedFile<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// What happened to it.
+    pub change: FileChange,
+}
+
+/// What happened to a protected file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileChange {
+    /// It was not there.
+    Added,
+    /// Its content, owner or mode is another one.
+    Changed,
+    /// It is not there any more.
+    Removed,
+}
+
+/// A thin pool of a volume group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThinPool<'a> {
+    /// Volume group and name, as `GROUP/POOL`.
+    pub name: &'a str,
+    /// Data that is used, in hundredths of a percent.
+    pub data_pct_hundredths: u32,
+    /// Metadata that is used, in hundredths of a percent.
+    pub metadata_pct_hundredths: u32,
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable<'a> {
+    /// What.
+    pub object: &'a str,
+    /// Why, in words.
+    pub why: &'a str,
+}
+
+/// A volume group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeGroup<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// All of its space.
+    pub size_bytes: u64,
+    /// Space in no volume.
+    pub free_bytes: u64,
+}
