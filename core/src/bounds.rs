@@ -84,3 +84,20 @@ pub const OTHERS_SHOWN_MAX: usize = 8;
 ///
 /// The longest function name and the longest error name make 50.
 pub const BLOCK_HEAD_MAX: usize = 64;
+
+/// Most bytes of what a judge says of one object: a sentence with its figures and two hashes.
+pub const NOTE_MAX: usize = 208;
+
+/// Errors within the seed's 10 minutes that make a disk a failing one; more need not be remembered.
+pub const IO_ERRORS_MAX: usize = 5;
+
+/// Most bytes of the name of an object that is checked: the front of a long path still tells.
+pub const SUBJECT_MAX: usize = 96;
+
+/// Most objects that are not well, or of which a judge remembers something.
+///
+/// 24 drives with two conditions each, and twice as many file systems and files that are wrong.
+pub const SUBJECTS_MAX: usize = 128;
+
+/// Most objects that the message of a checked condition names.
+pub const SUBJECTS_SHOWN_MAX: usize = 6;

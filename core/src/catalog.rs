@@ -58,6 +58,8 @@ pub enum ConditionType {
     SealedOSTampered,
     /// A protected file was added, removed or changed since the baseline of this boot.
     NodeTampered,
+    /// The agent itself cannot do its work.
+    AgentDegraded,
 }
 
 /// A reason for a one-shot event; also the index of its row in [`EVENTS`].
@@ -142,6 +144,8 @@ pub enum Source {
     Check,
     /// Lines of the kernel log.
     Kernel,
+    /// The agent's watch over itself.
+    Own,
     /// A comparison of what is there with what was recorded.
     Tamper,
 }
@@ -173,7 +177,7 @@ pub enum Scope {
 }
 
 /// A kind of reading; a shell has one probe for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadingKind {
     /// Records of the API server's audit log.
     AuditLog,
@@ -199,6 +203,8 @@ pub enum ReadingKind {
     KubeletHealthz,
     /// The kubelet's journal.
     KubeletJournal,
+    /// The agent's own reader and checks.
+    Own,
     /// Hashes of protected files.
     ProtectedFiles,
     /// The local proxy's metrics.
@@ -224,9 +230,43 @@ pub enum Clear {
     Proof,
 }
 
+impl ReadingKind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::AuditLog,
+        Self::Certificates,
+        Self::Clock,
+        Self::Cni,
+        Self::Cri,
+        Self::Disks,
+        Self::FileAges,
+        Self::FileSystems,
+        Self::GpuFiles,
+        Self::KernelLog,
+        Self::KubeletHealthz,
+        Self::KubeletJournal,
+        Self::Own,
+        Self::ProtectedFiles,
+        Self::Proxy,
+        Self::SealedLayers,
+        Self::Tunnel,
+        Self::Units,
+    ];
+
+    /// How many kinds there are.
+    pub const COUNT: usize = 18;
+
+    /// Returns the index of the kind in [`ReadingKind::ALL`].
+    #[must_use]
+    #[expect(clippy::as_conversions, reason = "an enum without data is its discriminant")]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
 impl ConditionType {
     /// How many conditions there are.
-    pub const COUNT: usize = 24;
+    pub const COUNT: usize = 25;
 
     /// Returns the condition's row.
     #[must_use]
@@ -639,7 +679,7 @@ pub static CONDITIONS: [ConditionRow; ConditionType::COUNT] = [
         condition: ConditionType::SealedOSTampered,
         name: "SealedOSTampered",
         source: Source::Tamper,
-        interval: None,
+        interval: Some(minutes(5)),
         disposition: Disposition::Security,
         scope: Scope::EveryNode,
         reading: ReadingKind::SealedLayers,
@@ -654,7 +694,7 @@ pub static CONDITIONS: [ConditionRow; ConditionType::COUNT] = [
         condition: ConditionType::NodeTampered,
         name: "NodeTampered",
         source: Source::Tamper,
-        interval: None,
+        interval: Some(minutes(5)),
         disposition: Disposition::Security,
         scope: Scope::EveryNode,
         reading: ReadingKind::ProtectedFiles,
@@ -664,6 +704,21 @@ pub static CONDITIONS: [ConditionRow; ConditionType::COUNT] = [
         trigger: "a protected file was added, removed or changed since the baseline of this boot",
         cause: "a rogue pod, a bad roll-out, an edit by hand, or a rootkit",
         advice: "find out who changed the file that the message names",
+    },
+    ConditionRow {
+        condition: ConditionType::AgentDegraded,
+        name: "AgentDegraded",
+        source: Source::Own,
+        interval: None,
+        disposition: Disposition::Operability,
+        scope: Scope::EveryNode,
+        reading: ReadingKind::Own,
+        problem: "AgentIsDegraded",
+        healthy: "AgentWorks",
+        clear: Clear::NextGoodRun,
+        trigger: "the kernel log cannot be read, or a check has had no success for 5 intervals",
+        cause: "the agent lacks rights or devices, or something that it reads hangs",
+        advice: "read the agent's own log; give it what it says that it lacks",
     },
 ];
 
@@ -775,9 +830,17 @@ mod tests {
     }
 
     #[test]
+    fn kinds_stand_in_the_order_of_their_enum() {
+        for (index, kind) in ReadingKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.index(), index, "{kind:?}");
+        }
+    }
+
+    #[test]
     fn counts_are_the_seeds() {
         let of = |source| CONDITIONS.iter().filter(|row| row.source == source).count();
         assert_eq!((of(Source::Check), of(Source::Kernel), of(Source::Tamper)), (17, 5, 2));
+        assert_eq!(of(Source::Own), 1);
         let own = [EventReason::VolumeFilesystemReadOnly, EventReason::ConditionCleared];
         assert_eq!(EVENTS.iter().filter(|row| !own.contains(&row.reason)).count(), 12);
     }
@@ -787,7 +850,7 @@ mod tests {
         let of = |disposition| CONDITIONS.iter().filter(|r| r.disposition == disposition).count();
         assert_eq!(of(Disposition::Repair), 2);
         assert_eq!(of(Disposition::Alert), 12);
-        assert_eq!(of(Disposition::Operability), 7);
+        assert_eq!(of(Disposition::Operability), 8); // the seed's seven, and the agent's own
         assert_eq!(of(Disposition::Security), 3);
     }
 

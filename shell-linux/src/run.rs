@@ -13,7 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 use crate::clock;
+use crate::probe;
 use crate::probe::kernel_log::{self, Batch, Event};
+use crate::probe::runner::{Finished, Runner};
 use crate::publish::stdout::{Format, Printer};
 use crate::store::boot_id;
 use crate::store::journal::{JournalError, JournalWriter};
@@ -86,7 +88,8 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             _ = interrupt.recv() => break,
             () = &mut end => break,
             Some(batch) = batches.recv() => session.on_batch(&batch)?,
-            () = wakeup => session.apply(Input::Tick)?,
+            Some(finished) = session.runner.next() => session.on_finished(&finished)?,
+            () = wakeup => session.on_wakeup()?,
         }
         session.finish_turn()?;
     }
@@ -97,6 +100,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
 struct Session<'o, W> {
     agent: Box<Agent>,
     printer: Printer<'o, W>,
+    runner: Runner,
     journal: Option<JournalWriter>,
     state: StateFile,
     /// When the state was last saved, and whether something has changed since.
@@ -117,7 +121,9 @@ enum Unsaved {
 
 impl<'o, W: Write> Session<'o, W> {
     fn start(args: &Args, out: &'o mut W, format: Format) -> Result<Self, RunError> {
-        let settings = settings(args);
+        let runner = Runner::new(probe::all());
+        let mut settings = settings(args);
+        settings.schedule.probes = runner.offers();
         let state = StateFile::new(&args.state_dir, boot_id());
         let agent = state.load().unwrap_or_else(|problem| {
             warn!("{}", chain(&problem));
@@ -135,7 +141,7 @@ impl<'o, W: Write> Session<'o, W> {
         let printer = Printer::new(out, format);
         let saved = clock::stamp();
         let unsaved = Unsaved::Nothing;
-        let mut session = Self { agent, printer, journal, state, saved, unsaved };
+        let mut session = Self { agent, printer, runner, journal, state, saved, unsaved };
         session.apply(Input::Started(settings))?;
         session.printer.flush().map_err(RunError::Write)?;
         Ok(session)
@@ -156,6 +162,21 @@ impl<'o, W: Write> Session<'o, W> {
         Ok(())
     }
 
+    fn on_wakeup(&mut self) -> Result<(), RunError> {
+        while let Some(finished) = self.runner.give_up(clock::stamp().at) {
+            self.on_finished(&finished)?;
+        }
+        self.apply(Input::Tick)
+    }
+
+    fn on_finished(&mut self, finished: &Finished) -> Result<(), RunError> {
+        let kind = finished.kind;
+        for reading in finished.batch.readings() {
+            self.apply(Input::Reading { kind, reading })?;
+        }
+        self.apply(Input::CheckEnded { kind, outcome: finished.outcome.clone() })
+    }
+
     fn on_caught_up(&mut self) -> Result<(), RunError> {
         if self.agent.log().state() == LogState::Live {
             return Ok(());
@@ -171,6 +192,11 @@ impl<'o, W: Write> Session<'o, W> {
         let is_record = matches!(input, Input::Record(_));
         for output in self.step(input)? {
             match output {
+                Output::Check { kind } => {
+                    if let Some(finished) = self.runner.start(clock::stamp().at, kind) {
+                        self.on_finished(&finished)?;
+                    }
+                }
                 Output::ReadMounts => self.read_mounts()?,
                 Output::ReadTask { pid } => self.read_task(pid)?,
                 Output::Condition { .. } | Output::Event(_) | Output::Lost { .. } => {
@@ -242,10 +268,11 @@ impl<'o, W: Write> Session<'o, W> {
     fn until_wakeup(&self) -> Duration {
         let now = clock::stamp().at;
         let core = self.agent.next_wakeup().map(|at| at.since(now));
+        let probe = self.runner.next_deadline().map(|at| at.since(now));
         let place = (self.unsaved == Unsaved::Place)
             .then(|| PLACE_SAVED_EVERY.saturating_sub(now.since(self.saved.at)));
         // A millisecond more, so that the clock has passed the moment, not just reached it.
-        let soonest = [core, place].into_iter().flatten().min();
+        let soonest = [core, probe, place].into_iter().flatten().min();
         soonest.map_or(FOREVER, |wait| wait.saturating_add(Duration::from_millis(1)))
     }
 

@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
 use crate::node::block::{Addition, Block};
-use crate::node::condition::{Change, Condition, Held};
+use crate::node::checks::{Checks, Outcome, Schedule};
+use crate::node::condition::{Change, Condition, Held, Verdict};
 use crate::node::fold::{EventWrite, Fold};
 use crate::node::judge::deadlock::{self, TaskState};
 use crate::node::judge::kernel::{self, Faults};
-use crate::node::judge::readonly;
+use crate::node::judge::{Limits, own, readonly};
 use crate::node::log::{Log, LogState, Place};
 use crate::node::mounts::{DeviceScope, Mounts};
+use crate::node::reading::Reading;
 use crate::node::rules::{Detail, Finding, Object, classify};
 use crate::text::Text;
 use crate::time::Instant;
@@ -35,6 +37,9 @@ pub struct Agent {
     counts: Counts,
     block: Block,
     faults: Faults,
+    checks: Checks,
+    /// When the next check is to be started, or is stale.
+    checks_due: Option<Instant>,
     fold: Fold,
     /// Read-only file systems, until a fresh mount table says whose device each is.
     lookups: heapless::Vec<Finding, LOOKUPS_MAX>,
@@ -54,6 +59,10 @@ pub struct Settings {
     pub clear: [Clear; ConditionType::COUNT],
     /// The kubelet's directory, below which volumes are mounted.
     pub kubelet_dir: Text<KUBELET_DIR_MAX>,
+    /// What counts as too full.
+    pub limits: Limits,
+    /// Which checks run, and how often.
+    pub schedule: Schedule,
     /// Whether records that user space wrote count as the kernel's: for tests.
     pub trust_userspace: bool,
 }
@@ -81,6 +90,13 @@ pub enum Input<'a> {
         /// Which condition.
         condition: ConditionType,
     },
+    /// The run of a check that [`Output::Check`] asked for has ended.
+    CheckEnded {
+        /// What it read.
+        kind: ReadingKind,
+        /// How it ended.
+        outcome: Outcome,
+    },
     /// There is no further record to read at the moment.
     LogCaughtUp,
     /// The kernel log cannot be read.
@@ -95,6 +111,13 @@ pub enum Input<'a> {
     Mounts(&'a [u8]),
     /// The mount table that [`Output::ReadMounts`] asked for cannot be read.
     MountsUnreadable,
+    /// A check has read one object.
+    Reading {
+        /// What the check reads.
+        kind: ReadingKind,
+        /// What it read.
+        reading: Reading<'a>,
+    },
     /// One read of `/dev/kmsg`.
     Record(&'a [u8]),
     /// A new process goes on with this state, under these settings.
@@ -116,6 +139,12 @@ pub enum Input<'a> {
 #[expect(clippy::large_enum_variant, reason = "there is no heap to put the larger one on")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
+    /// Run a check: answer with an [`Input::Reading`] for each object and one
+    /// [`Input::CheckEnded`].
+    Check {
+        /// What to read.
+        kind: ReadingKind,
+    },
     /// A level: the condition stands as [`Agent::condition`] says.
     Condition {
         /// What of it changed.
@@ -171,6 +200,8 @@ impl Agent {
             counts: Counts::default(),
             block: Block::default(),
             faults: Faults::new(),
+            checks: Checks::new(),
+            checks_due: None,
             fold: Fold::new(),
             lookups: heapless::Vec::new(),
             mounts_due: None,
@@ -189,16 +220,22 @@ impl Agent {
             Input::LogOverrun => self.counts.overruns = self.counts.overruns.saturating_add(1),
             Input::LogDown { errno } => {
                 self.log.down(errno);
-                self.judge_all(now, &mut outputs);
+                self.judge_all(now, ReadingKind::KernelLog, &mut outputs);
+                self.judge_own(now, &mut outputs);
+            }
+            Input::Reading { kind, reading } => self.on_reading(now, kind, &reading, &mut outputs),
+            Input::CheckEnded { kind, outcome } => {
+                self.on_check_ended(now, kind, outcome, &mut outputs);
             }
             Input::Mounts(table) => self.on_mounts(now, table, &mut outputs),
             Input::MountsUnreadable => self.look_up(now, &Mounts::default(), &mut outputs),
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
-            Input::Started(settings) => self.on_started(settings, &mut outputs),
+            Input::Started(settings) => self.on_started(now, settings, &mut outputs),
             Input::Stopping => self.write_all(now, &mut outputs),
             Input::Tick => {}
         }
+        self.start_checks(now, &mut outputs);
         self.look_at_tasks(now, &mut outputs);
         self.look_at_mounts(now, &mut outputs);
         self.write_due(now, &mut outputs);
@@ -208,7 +245,10 @@ impl Agent {
     /// Returns when to send [`Input::Tick`] if nothing else happens first.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        [self.fold.next_wakeup(), self.tasks_due, self.mounts_due].into_iter().flatten().min()
+        [self.fold.next_wakeup(), self.tasks_due, self.mounts_due, self.checks_due]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns how `condition` stands, once there has been a verdict.
@@ -233,6 +273,12 @@ impl Agent {
     #[must_use]
     pub fn event_total(&self, reason: EventReason) -> u64 {
         self.fold.total(reason)
+    }
+
+    /// Returns what is remembered of the checks.
+    #[must_use]
+    pub const fn checks(&self) -> &Checks {
+        &self.checks
     }
 
     /// Returns the settings that are in force.
@@ -295,6 +341,9 @@ impl Agent {
         if let Some(reason) = finding.detail.event() {
             self.note_event(now, reason, finding.clone());
         }
+        if self.checks.note_disk_error(now, &finding) {
+            self.judge(now, ConditionType::DisksFailure, outputs);
+        }
         if let Some(condition) = finding.detail.condition() {
             if let Some(count) = self.counts.conditions.get_mut(condition.index()) {
                 *count = count.saturating_add(1);
@@ -349,7 +398,8 @@ impl Agent {
     fn on_caught_up(&mut self, now: Instant, outputs: &mut Outputs) {
         if self.log.state() != LogState::Live {
             self.log.caught_up();
-            self.judge_all(now, outputs);
+            self.judge_all(now, ReadingKind::KernelLog, outputs);
+            self.judge_own(now, outputs);
         }
     }
 
@@ -370,9 +420,11 @@ impl Agent {
     }
 
     /// Says again how every condition stands: the process that said it is gone.
-    fn on_started(&mut self, settings: Settings, outputs: &mut Outputs) {
+    fn on_started(&mut self, now: Instant, settings: Settings, outputs: &mut Outputs) {
         self.settings = settings;
         self.log.restarted();
+        self.checks.schedule(now, &self.settings.schedule);
+        self.checks_due = Some(now);
         if !self.lookups.is_empty() {
             push(outputs, Output::ReadMounts);
         }
@@ -393,6 +445,7 @@ impl Agent {
     ) {
         let was_true = self.conditions.get(condition.index()).is_some_and(Condition::is_true);
         self.faults.clear(condition);
+        self.checks.clear(condition);
         self.judge(now, condition, outputs);
         if was_true {
             push(outputs, Output::Event(Event::Cleared { by, condition }));
@@ -440,15 +493,94 @@ impl Agent {
         self.faults.of(condition).map(|fault| &fault.finding.object)
     }
 
-    fn judge_all(&mut self, now: Instant, outputs: &mut Outputs) {
-        for row in CONDITIONS.iter().filter(|row| row.reading == ReadingKind::KernelLog) {
+    /// Starts the checks that are due; one that is due while its last run goes on waits for it.
+    fn start_checks(&mut self, now: Instant, outputs: &mut Outputs) {
+        if self.checks_due.is_none_or(|due| due > now) {
+            return;
+        }
+        let room = OUTPUTS_MAX.saturating_sub(ROOM_KEPT);
+        while outputs.len() < room
+            && let Some(kind) = self.checks.start_due(now, &self.settings.schedule)
+        {
+            push(outputs, Output::Check { kind });
+        }
+        self.judge_own(now, outputs);
+    }
+
+    fn on_reading(
+        &mut self,
+        now: Instant,
+        kind: ReadingKind,
+        reading: &Reading<'_>,
+        outputs: &mut Outputs,
+    ) {
+        if let Reading::Layer(layer) = reading
+            && layer.corrupted
+        {
+            self.on_corrupt_layer(now, layer.name, outputs);
+        }
+        self.checks.note_reading(now, kind, reading, &self.settings.limits);
+    }
+
+    /// The device-mapper's status tells of corruption whose line was lost, too.
+    fn on_corrupt_layer(&mut self, now: Instant, name: &str, outputs: &mut Outputs) {
+        let condition = ConditionType::VerityCorruption;
+        let object = Object::from_bytes(name.as_bytes());
+        if self.objects(condition).any(|known| *known == object) {
+            return;
+        }
+        let line = Text::from_bytes(b"the device-mapper's status of it is C, corrupted");
+        let detail = Detail::VerityStatus;
+        self.faults.note(condition, Finding { object, detail, line, timestamp_us: 0 });
+        self.judge(now, condition, outputs);
+    }
+
+    fn on_check_ended(
+        &mut self,
+        now: Instant,
+        kind: ReadingKind,
+        outcome: Outcome,
+        outputs: &mut Outputs,
+    ) {
+        self.checks.end(now, kind, outcome);
+        self.judge_all(now, kind, outputs);
+        self.judge_own(now, outputs);
+    }
+
+    fn judge_all(&mut self, now: Instant, kind: ReadingKind, outputs: &mut Outputs) {
+        for row in CONDITIONS.iter().filter(|row| row.reading == kind) {
             self.judge(now, row.condition, outputs);
         }
     }
 
+    /// Judges the agent itself, and notes when its checks are to be looked at again.
+    fn judge_own(&mut self, now: Instant, outputs: &mut Outputs) {
+        let schedule = &self.settings.schedule;
+        let stale = self.checks.next_stale(now, schedule);
+        self.checks_due = [self.checks.next_wakeup(), stale].into_iter().flatten().min();
+        let verdict = own::judge(now, &self.log, &self.checks, schedule);
+        self.stand(now, ConditionType::AgentDegraded, verdict, outputs);
+    }
+
     fn judge(&mut self, now: Instant, condition: ConditionType, outputs: &mut Outputs) {
-        let clear = self.clear_rule(condition);
-        let verdict = kernel::judge(condition, &self.log, &self.faults, clear);
+        if !self.settings.schedule.wants(condition) {
+            return;
+        }
+        let verdict = if condition.row().reading == ReadingKind::KernelLog {
+            kernel::judge(condition, &self.log, &self.faults, self.clear_rule(condition))
+        } else {
+            self.checks.judge(condition)
+        };
+        self.stand(now, condition, verdict, outputs);
+    }
+
+    fn stand(
+        &mut self,
+        now: Instant,
+        condition: ConditionType,
+        verdict: Option<Verdict>,
+        outputs: &mut Outputs,
+    ) {
         let stands = self.conditions.get_mut(condition.index());
         if let (Some(verdict), Some(stands)) = (verdict, stands)
             && let Some(change) = stands.step(now, verdict)
@@ -484,8 +616,13 @@ impl Default for Settings {
         for (rule, row) in clear.iter_mut().zip(&CONDITIONS) {
             *rule = row.clear;
         }
-        let kubelet_dir = Text::from_bytes(b"/var/lib/kubelet");
-        Self { clear, kubelet_dir, trust_userspace: false }
+        Self {
+            clear,
+            kubelet_dir: Text::from_bytes(b"/var/lib/kubelet"),
+            limits: Limits::default(),
+            schedule: Schedule::default(),
+            trust_userspace: false,
+        }
     }
 }
 

@@ -59,6 +59,7 @@ impl Block {
             | Detail::Nvme
             | Detail::Readonly { .. }
             | Detail::Verity { .. }
+            | Detail::VerityStatus
             | Detail::Xid { .. } => return,
         };
         self.open(sequence, kind);

@@ -60,6 +60,10 @@ pub enum Status {
 /// Why a condition stands as it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
+    /// The check could not read what it looks at.
+    CheckFailed,
+    /// A drive that was there is gone.
+    DriveGone,
     /// The catalogue's reason for `False`.
     Healthy,
     /// The kernel log cannot be read.
@@ -112,6 +116,8 @@ impl Reason {
     #[must_use]
     pub fn name(self, condition: ConditionType) -> &'static str {
         match self {
+            Self::CheckFailed => "CheckFailed",
+            Self::DriveGone => "NvmeDeviceGone",
             Self::Healthy => condition.row().healthy,
             Self::LogUnreadable => "KernelLogUnreadable",
             Self::Problem => condition.row().problem,

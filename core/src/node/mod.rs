@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod block;
+pub mod checks;
 pub mod condition;
 pub mod fold;
 pub mod judge;

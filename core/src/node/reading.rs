@@ -37,6 +37,27 @@ pub enum Reading<'a> {
     VolumeGroup(VolumeGroup<'a>),
 }
 
+impl Reading<'_> {
+    /// Returns the name of the object.
+    #[must_use]
+    pub const fn object(&self) -> &str {
+        match self {
+            Self::Certificate(certificate) => certificate.path,
+            Self::Clock(_) => "clock",
+            Self::Drive(drive) => drive.name,
+            Self::FileAge(file) => file.path,
+            Self::FileSystem(system) => system.mount_point,
+            Self::Gpus(_) => "GPUs",
+            Self::Layer(layer) => layer.name,
+            Self::MemoryController(controller) => controller.name,
+            Self::ProtectedFile(file) => file.path,
+            Self::ThinPool(pool) => pool.name,
+            Self::Unreadable(unreadable) => unreadable.object,
+            Self::VolumeGroup(group) => group.name,
+        }
+    }
+}
+
 /// A certificate in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate<'a> {

@@ -1,3 +1,39 @@
 //! Probes: each makes one kind of reading, on a thread of its own where it may block.
+//!
+//! To add one: a file here with a [`Probe`], and its line in [`all`].
 
+pub mod batch;
 pub mod kernel_log;
+pub mod runner;
+
+use core::time::Duration;
+
+use fettle_core::catalog::ReadingKind;
+use fettle_core::node::checks::Outcome;
+
+use self::batch::Batch;
+
+/// Makes one kind of reading.
+pub trait Probe: Send {
+    /// Reads every object of the kind, once, and says how that ended.
+    ///
+    /// Blocks: it runs on a thread of its own.
+    fn read(&mut self, batch: &mut Batch) -> Outcome;
+
+    /// What it reads.
+    fn kind(&self) -> ReadingKind;
+
+    /// How long a run may take before it is given up.
+    fn deadline(&self) -> Duration {
+        DEADLINE
+    }
+}
+
+/// Returns every probe that this agent has.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Probe>> {
+    vec![]
+}
+
+/// Long for anything local, short beside the shortest interval of the checks that use it.
+const DEADLINE: Duration = Duration::from_secs(20);

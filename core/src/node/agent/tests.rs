@@ -23,15 +23,17 @@ fn k01_a_lost_part_of_the_log_is_counted_and_the_rest_is_read() {
 fn k02_a_log_that_cannot_be_read_is_never_healthy() {
     let mut node = Node::new();
     node.record("6,10,500000,-;usb 1-1: new device");
-    assert_eq!(node.step(Input::LogCaughtUp).len(), KERNEL_CONDITIONS);
+    assert_eq!(node.step(Input::LogCaughtUp).len(), KERNEL_CONDITIONS + 1);
     let said = node.step(Input::LogDown { errno: 9 });
+    assert!(said.contains(&"AgentDegraded=True".to_string()));
     assert_eq!(said.iter().filter(|said| said.ends_with("=Unknown")).count(), KERNEL_CONDITIONS);
     assert_eq!(node.step(Input::LogDown { errno: 9 }), Vec::<String>::new());
     let said =
         node.record("4,11,900000,-;INFO: task kubelet:812 blocked for more than 122 seconds.");
     assert_eq!(said, ["KernelDeadlock=True", "TaskHung kubelet:812 x1"]);
     let said = node.step(Input::LogCaughtUp);
-    assert_eq!(said.iter().filter(|said| said.ends_with("=False")).count(), KERNEL_CONDITIONS - 1);
+    // All but the deadlock; and the agent works again.
+    assert_eq!(said.iter().filter(|said| said.ends_with("=False")).count(), KERNEL_CONDITIONS);
 }
 
 #[test]
@@ -359,6 +361,7 @@ impl Node {
         let mut said = Vec::new();
         for output in self.agent.step(self.now, input) {
             match output {
+                Output::Check { kind } => said.push(format!("check {kind:?}")),
                 Output::ReadMounts => said.extend(self.step(Input::Mounts(self.mounts.as_bytes()))),
                 Output::ReadTask { pid } => {
                     said.extend(self.step(Input::Task { pid, state: self.task }));
@@ -410,4 +413,50 @@ fn proof(condition: ConditionType) -> Settings {
     let mut settings = Settings::default();
     settings.clear[condition.index()] = Clear::Proof;
     settings
+}
+
+#[test]
+fn h02_five_errors_of_a_disk_within_ten_minutes_are_a_failing_disk() {
+    let lines = [
+        "end_request: I/O error, dev sdc, sector 1098288304",
+        "blk_update_request: I/O error, dev sdc, sector 1098288312",
+        "print_req_error: I/O error, dev sdc, sector 1069354096 flags 0",
+        "I/O error, dev sdc, sector 1069356760 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+        "Buffer I/O error on dev sdc, logical block 137286038, async page read",
+    ];
+    let mut node = Node::new();
+    for (n, line) in lines.into_iter().enumerate() {
+        assert_eq!(node.status(ConditionType::DisksFailure), None, "four are not enough");
+        node.wait(10_000);
+        node.sequence += 1;
+        node.record(&format!("3,{},{},-;{line}", node.sequence, (n + 1) * 10_000_000));
+    }
+    assert_eq!(node.status(ConditionType::DisksFailure), Some(Status::True));
+    assert!(node.message(ConditionType::DisksFailure).starts_with("sdc: 5 or more I/O errors"));
+}
+
+#[test]
+fn h01_errors_of_a_floppy_are_events_and_nothing_more() {
+    let mut node = Node::new();
+    for _ in 0..12 {
+        node.wait(5_000);
+        node.kernel("blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0");
+    }
+    assert_eq!(node.status(ConditionType::DisksFailure), None);
+    assert_eq!(node.agent.event_total(EventReason::BlockIOError), 12);
+}
+
+#[test]
+fn a_layer_that_the_device_mapper_calls_corrupt_is_verity_corruption() {
+    use crate::node::reading::Layer;
+    let mut settings = Settings::default();
+    settings.schedule.probes[ReadingKind::SealedLayers.index()] = true;
+    let mut node = Node::with(settings.clone());
+    let layer = Layer { name: "root", enforced: "aa", recorded: Some("aa"), corrupted: true };
+    let kind = ReadingKind::SealedLayers;
+    let reading = Input::Reading { kind, reading: Reading::Layer(layer) };
+    assert_eq!(node.step(reading.clone()), ["VerityCorruption=True"]);
+    assert_eq!(node.step(reading), Vec::<String>::new());
+    let said = node.step(Input::CheckEnded { kind, outcome: Outcome::Complete });
+    assert_eq!(said, ["SealedOSTampered=False"]);
 }

@@ -1,5 +1,117 @@
-//! Judges: from readings, and what is remembered of earlier ones, to a verdict.
+//! Judges: from a reading, and what is remembered of earlier ones, to a judgement.
 
+pub mod certificate;
+pub mod clock;
 pub mod deadlock;
+pub mod drive;
+pub mod file_age;
+pub mod gpu;
+pub mod integrity;
 pub mod kernel;
+pub mod own;
 pub mod readonly;
+pub mod space;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{IO_ERRORS_MAX, NOTE_MAX};
+use crate::catalog::ConditionType;
+use crate::node::reading::Reading;
+use crate::text::Text;
+use crate::time::Instant;
+use crate::window::Window;
+
+/// What a judge says of one object, for people.
+pub type Note = Text<NOTE_MAX>;
+
+/// What a judge says of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// Nothing is wrong with it.
+    Healthy,
+    /// The reading says nothing about the judge's condition.
+    NotMine,
+    /// Something is.
+    Problem(Note),
+    /// Nobody can tell.
+    Unknown(Note),
+}
+
+/// What a judge remembers of one object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Memory {
+    /// It was over its limit: it must fall further to be well.
+    Above,
+    /// Its latest errors, and the moment and sector of the last, so that one fault counts once.
+    Errors {
+        /// When the last error that counted came, in seconds of the kernel log.
+        last_s: u64,
+        /// The sector of that error, if it had one.
+        sector: Option<u64>,
+        /// The errors that counted.
+        window: Window<IO_ERRORS_MAX>,
+    },
+    /// Nothing.
+    #[default]
+    None,
+    /// It was there: its absence is a fault.
+    Present,
+}
+
+/// Limits that a person may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Space of a file system or thin pool, from which on it is too full.
+    pub usage_pct: u8,
+    /// Inodes of a file system, from which on it has too few left.
+    pub inode_pct: u8,
+    /// How far below its limit something must fall to be well again, in percent.
+    pub clear_below_pct: u8,
+    /// Whether a volume group without free space counts.
+    pub volume_group_free: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // decisions.md, "Configuration keys and defaults".
+        Self { usage_pct: 85, inode_pct: 90, clear_below_pct: 3, volume_group_free: false }
+    }
+}
+
+/// Judges one reading of one object.
+pub type Judge = fn(Instant, &Reading<'_>, &Limits, &mut Memory) -> Judgement;
+
+/// Returns the judge of `condition`, if it is judged by readings.
+#[must_use]
+pub fn judge_of(condition: ConditionType) -> Option<Judge> {
+    JUDGES.iter().find(|(judged, _)| *judged == condition).map(|(_, judge)| *judge)
+}
+
+/// The judge of each condition that is judged by readings of single objects.
+static JUDGES: [(ConditionType, Judge); 10] = [
+    (ConditionType::CertRenewalFailing, certificate::renewal),
+    (ConditionType::ClockNotSynchronized, clock::synchronized),
+    (ConditionType::DisksFailure, drive::failure),
+    (ConditionType::DiskTemperatureHigh, drive::temperature),
+    (ConditionType::DiskUsageHigh, space::usage),
+    (ConditionType::DiskWearHigh, drive::wear),
+    (ConditionType::GpuActivationFailed, gpu::activation),
+    (ConditionType::NodeInfoStale, file_age::node_info),
+    (ConditionType::NodeTampered, integrity::protected_file),
+    (ConditionType::SealedOSTampered, integrity::sealed_layer),
+];
+
+/// Returns a note of what `arguments` say.
+fn note(arguments: core::fmt::Arguments<'_>) -> Note {
+    let mut note = Note::new();
+    // Text takes everything; what does not fit is cut.
+    let _ = core::fmt::write(&mut note, arguments);
+    note
+}
+
+/// Returns how much of `whole` `part` is, in whole percent, rounded down.
+fn percent(part: u64, whole: u64) -> u64 {
+    let hundredfold = u128::from(part).saturating_mul(100);
+    let percent = hundredfold.checked_div(u128::from(whole)).unwrap_or(0);
+    u64::try_from(percent).unwrap_or(u64::MAX)
+}

@@ -88,6 +88,8 @@ pub enum Detail {
         /// The number of the block.
         block: u64,
     },
+    /// The device-mapper says that a block failed its check since the device was set up.
+    VerityStatus,
     /// The NVIDIA driver reported an Xid.
     Xid {
         /// The Xid's number.
@@ -132,7 +134,7 @@ impl Detail {
             Self::GpuOffBus => Some(ConditionType::GpuFallenOffBus),
             Self::HungTask { critical: true, .. } => Some(ConditionType::KernelDeadlock),
             Self::Readonly { .. } => Some(ConditionType::ReadonlyFilesystem),
-            Self::Verity { .. } => Some(ConditionType::VerityCorruption),
+            Self::Verity { .. } | Self::VerityStatus => Some(ConditionType::VerityCorruption),
             Self::Ata
             | Self::BlockRequest { .. }
             | Self::BufferIo { .. }
@@ -170,7 +172,8 @@ impl Detail {
             Self::Cper { severity: Severity::Fatal | Severity::Info, .. }
             | Self::GpuOffBus
             | Self::Readonly { .. }
-            | Self::Verity { .. } => None,
+            | Self::Verity { .. }
+            | Self::VerityStatus => None,
         }
     }
 }
@@ -203,6 +206,7 @@ impl fmt::Display for Finding {
             Detail::Nvme => write!(f, "{object} failed or timed out"),
             Detail::Readonly { how } => write!(f, "the file system on {object} was {how}"),
             Detail::Verity { block } => write!(f, "block {block} on {object} is corrupt"),
+            Detail::VerityStatus => write!(f, "{object} is corrupt"),
             Detail::Xid { number } => write!(f, "GPU {object} reported Xid {number}"),
         }?;
         write!(f, ": {}", self.line)

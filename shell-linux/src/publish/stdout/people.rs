@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fettle_core::catalog::{CONDITIONS, ReadingKind};
+use fettle_core::catalog::CONDITIONS;
 use fettle_core::journal::Stamp;
 use fettle_core::node::agent::{Agent, Output};
 use fettle_core::node::log::LogState;
@@ -111,20 +111,15 @@ impl People {
 
 fn conditions(stamp: Stamp, agent: &Agent) -> String {
     let mut table = table::new(&["CONDITION", "STATUS", "REASON", "MESSAGE"]);
-    for row in CONDITIONS.iter().filter(|row| row.reading == ReadingKind::KernelLog) {
+    for row in &CONDITIONS {
         let Some(held) = agent.condition(row.condition) else {
-            table.add_row([row.name, "-", "-", "no result yet"]);
             continue;
         };
         let status = held.verdict.status.to_string();
         let reason = held.verdict.reason.name(row.condition);
         table.add_row([row.name, &status, reason, held.verdict.message.as_str()]);
     }
-    format!(
-        "Conditions of the kernel log at {}\n{}",
-        json::time(stamp.wall_ms),
-        table::render(&table)
-    )
+    format!("Conditions at {}\n{}", json::time(stamp.wall_ms), table::render(&table))
 }
 
 /// Returns one line as people read it.

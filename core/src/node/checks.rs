@@ -1,0 +1,461 @@
+//! The checks of the node: when each is due, what it found, and what its conditions are.
+
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{SUBJECT_MAX, SUBJECTS_MAX, SUBJECTS_SHOWN_MAX};
+use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, ReadingKind};
+use crate::node::condition::{Message, Reason, Status, Verdict};
+use crate::node::judge::{Judgement, Limits, Memory, Note, drive, judge_of};
+use crate::node::reading::Reading;
+use crate::node::rules::Finding;
+use crate::text::Text;
+use crate::time::Instant;
+
+/// Everything that is remembered of the checks.
+///
+/// A subject is one object as one condition sees it. Only those are kept that are not well, or of
+/// which a judge remembers something. Full means that a further one is counted and not named.
+///
+/// # Invariants
+///
+/// * `one_at_a_time`: no check is asked for while an earlier run of it has not ended.
+/// * `silence_is_not_health`: a run that failed makes no condition `False`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    subjects: heapless::Vec<Subject, SUBJECTS_MAX>,
+    runs: [Run; ReadingKind::COUNT],
+    beyond: [u32; ConditionType::COUNT],
+}
+
+/// One object as one condition sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Subject {
+    condition: ConditionType,
+    object: SubjectName,
+    standing: Standing,
+    memory: Memory,
+    note: Note,
+    /// Whether the run that goes on has read it.
+    seen: bool,
+}
+
+/// The name of an object that is checked: a path, a drive, a unit.
+type SubjectName = Text<SUBJECT_MAX>;
+
+/// How a subject stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Standing {
+    Gone,
+    Healthy,
+    Problem,
+    Unknown,
+}
+
+/// The runs of one kind of reading.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Run {
+    /// When the next one is due; `None` where it never is.
+    due: Option<Instant>,
+    /// When the first one was due.
+    first_due: Option<Instant>,
+    /// Whether one goes on.
+    running: bool,
+    /// When the last one ended well.
+    last_success: Option<Instant>,
+    /// How the last one ended.
+    outcome: Option<Outcome>,
+}
+
+/// How the run of a check ended.
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put the larger one on")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Every object was read, or reported as unreadable.
+    Complete,
+    /// Nothing could be read.
+    Failed {
+        /// Why, in words.
+        why: Note,
+    },
+    /// There is nothing of the kind on this node.
+    NotApplicable,
+}
+
+/// How often checks run, and which conditions there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// The interval of each condition's check, in seconds; 0 where nothing is scheduled.
+    pub intervals_s: [u32; ConditionType::COUNT],
+    /// Whether each condition is wanted.
+    pub enabled: [bool; ConditionType::COUNT],
+    /// Which kinds of reading the shell can make.
+    pub probes: [bool; ReadingKind::COUNT],
+}
+
+impl Checks {
+    /// Returns checks of which none has run.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            subjects: heapless::Vec::new(),
+            runs: Default::default(),
+            beyond: [0; ConditionType::COUNT],
+        }
+    }
+
+    /// Schedules every check to run now, and then at its interval.
+    pub fn schedule(&mut self, now: Instant, schedule: &Schedule) {
+        for kind in ReadingKind::ALL {
+            let run = self.run_mut(kind);
+            run.running = false;
+            run.due = schedule.interval(kind).map(|_| now);
+        }
+    }
+
+    /// Returns the next check that is due, and takes it for started.
+    pub fn start_due(&mut self, now: Instant, schedule: &Schedule) -> Option<ReadingKind> {
+        let is_due = |run: &Run| !run.running && run.due.is_some_and(|due| due <= now);
+        let kind = ReadingKind::ALL.into_iter().find(|kind| is_due(self.run(*kind)))?;
+        let due = schedule.interval(kind).map(|interval| now + interval);
+        let run = self.run_mut(kind);
+        run.running = true;
+        run.due = due;
+        run.first_due = run.first_due.or(Some(now));
+        self.forget_beyond(kind);
+        Some(kind)
+    }
+
+    /// Returns when the next check is due.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.runs.iter().filter(|run| !run.running).filter_map(|run| run.due).min()
+    }
+
+    /// Judges one reading for each condition that it says something about.
+    pub fn note_reading(
+        &mut self,
+        now: Instant,
+        kind: ReadingKind,
+        reading: &Reading<'_>,
+        limits: &Limits,
+    ) {
+        let object = Text::from_bytes(reading.object().as_bytes());
+        for row in rows(kind) {
+            let Some(judge) = judge_of(row.condition) else {
+                continue;
+            };
+            let mut memory = self.memory(row.condition, &object);
+            let judgement = if let Reading::Unreadable(unreadable) = reading {
+                Judgement::Unknown(Text::from_bytes(unreadable.why.as_bytes()))
+            } else {
+                judge(now, reading, limits, &mut memory)
+            };
+            self.stand(row, &object, judgement, memory);
+        }
+    }
+
+    /// Notes an I/O error that the kernel reported, for `DisksFailure`.
+    pub fn note_disk_error(&mut self, now: Instant, finding: &Finding) -> bool {
+        let Some(disk) = drive::counted_disk(finding) else {
+            return false;
+        };
+        let object = Text::from_bytes(disk);
+        let row = ConditionType::DisksFailure.row();
+        let mut memory = self.memory(row.condition, &object);
+        drive::note_error(now, finding, &mut memory);
+        let judgement = drive::errors(now, &mut memory);
+        self.stand(row, &object, judgement, memory);
+        true
+    }
+
+    /// Ends a run: what it did not see is gone, unless its absence is a fault.
+    pub fn end(&mut self, now: Instant, kind: ReadingKind, outcome: Outcome) {
+        let complete = outcome == Outcome::Complete;
+        let run = self.run_mut(kind);
+        run.running = false;
+        if !matches!(outcome, Outcome::Failed { .. }) {
+            run.last_success = Some(now);
+        }
+        run.outcome = Some(outcome);
+        if complete {
+            self.forget_unseen(now, kind);
+        }
+    }
+
+    /// Forgets everything about `condition`: a person says that it is over.
+    pub fn clear(&mut self, condition: ConditionType) {
+        self.subjects.retain(|subject| subject.condition != condition);
+        if let Some(beyond) = self.beyond.get_mut(condition.index()) {
+            *beyond = 0;
+        }
+    }
+
+    /// Returns what `condition` is, once that can be said; `None` where it does not apply.
+    #[must_use]
+    pub fn judge(&self, condition: ConditionType) -> Option<Verdict> {
+        let run = self.run(condition.row().reading);
+        let count = |standing| self.of(condition).filter(|s| s.standing == standing).count();
+        let beyond = self.beyond.get(condition.index()).copied().unwrap_or(0);
+        let gone = count(Standing::Gone) > 0;
+        if count(Standing::Problem) > 0 || beyond > 0 || gone {
+            let gone = count(Standing::Problem) == 0 && beyond == 0;
+            let reason = if gone { Reason::DriveGone } else { Reason::Problem };
+            return Some(self.verdict(condition, Status::True, reason));
+        }
+        match &run.outcome {
+            None | Some(Outcome::NotApplicable) => None,
+            Some(Outcome::Failed { why }) => {
+                let message = Message::from_bytes(why.as_str().as_bytes());
+                Some(Verdict { status: Status::Unknown, reason: Reason::CheckFailed, message })
+            }
+            Some(Outcome::Complete) if count(Standing::Unknown) > 0 => {
+                Some(self.verdict(condition, Status::Unknown, Reason::CheckFailed))
+            }
+            Some(Outcome::Complete) => {
+                Some(self.verdict(condition, Status::False, Reason::Healthy))
+            }
+        }
+    }
+
+    /// Returns whether the last run of a kind found that there is nothing of it on this node.
+    #[must_use]
+    pub fn is_not_applicable(&self, kind: ReadingKind) -> bool {
+        self.run(kind).outcome == Some(Outcome::NotApplicable)
+    }
+
+    /// Returns the first check that has had no success for [`STALE_INTERVALS`] intervals.
+    #[must_use]
+    pub fn stale(&self, now: Instant, schedule: &Schedule) -> Option<ReadingKind> {
+        ReadingKind::ALL
+            .into_iter()
+            .find(|kind| self.stale_at(*kind, schedule).is_some_and(|at| at <= now))
+    }
+
+    /// Returns when the next check that is not stale yet will be, if it has no success by then.
+    #[must_use]
+    pub fn next_stale(&self, now: Instant, schedule: &Schedule) -> Option<Instant> {
+        let at = ReadingKind::ALL.into_iter().filter_map(|kind| self.stale_at(kind, schedule));
+        at.filter(|at| *at > now).min()
+    }
+
+    fn stale_at(&self, kind: ReadingKind, schedule: &Schedule) -> Option<Instant> {
+        let run = self.run(kind);
+        let since = run.last_success.or(run.first_due)?;
+        Some(since + schedule.interval(kind)?.saturating_mul(STALE_INTERVALS))
+    }
+
+    /// Returns when the last run of a kind ended well.
+    #[must_use]
+    pub fn last_success(&self, kind: ReadingKind) -> Option<Instant> {
+        self.run(kind).last_success
+    }
+
+    fn verdict(&self, condition: ConditionType, status: Status, reason: Reason) -> Verdict {
+        let message = Text::display(Explanation { checks: self, condition, status });
+        Verdict { status, reason, message }
+    }
+
+    fn of(&self, condition: ConditionType) -> impl Iterator<Item = &Subject> {
+        self.subjects.iter().filter(move |subject| subject.condition == condition)
+    }
+
+    fn memory(&self, condition: ConditionType, object: &SubjectName) -> Memory {
+        self.of(condition).find(|s| s.object == *object).map_or(Memory::None, |s| s.memory.clone())
+    }
+
+    fn stand(
+        &mut self,
+        row: &ConditionRow,
+        object: &SubjectName,
+        judgement: Judgement,
+        memory: Memory,
+    ) {
+        let (standing, note) = match judgement {
+            Judgement::NotMine => return,
+            Judgement::Healthy => (Standing::Healthy, Note::new()),
+            Judgement::Problem(note) => (Standing::Problem, note),
+            Judgement::Unknown(note) => (Standing::Unknown, note),
+        };
+        let held = row.clear == Clear::ByHand;
+        let known = self
+            .subjects
+            .iter_mut()
+            .find(|subject| subject.condition == row.condition && subject.object == *object);
+        if let Some(known) = known {
+            known.seen = true;
+            if held && known.standing == Standing::Problem {
+                return;
+            }
+            known.standing = standing;
+            known.note = note;
+            known.memory = memory;
+            return;
+        }
+        if standing == Standing::Healthy && memory == Memory::None {
+            return;
+        }
+        let subject = Subject {
+            condition: row.condition,
+            object: object.clone(),
+            standing,
+            memory,
+            note,
+            seen: true,
+        };
+        if self.subjects.push(subject).is_err()
+            && standing == Standing::Problem
+            && let Some(beyond) = self.beyond.get_mut(row.condition.index())
+        {
+            *beyond = beyond.saturating_add(1);
+        }
+    }
+
+    fn forget_unseen(&mut self, now: Instant, kind: ReadingKind) {
+        for subject in &mut self.subjects {
+            let row = subject.condition.row();
+            if row.reading != kind {
+                continue;
+            }
+            match drive::errors(now, &mut subject.memory) {
+                Judgement::NotMine => {}
+                Judgement::Problem(_) => {
+                    subject.seen = true;
+                    subject.standing = Standing::Problem;
+                }
+                Judgement::Healthy | Judgement::Unknown(_) => {
+                    subject.seen = true;
+                    subject.standing = Standing::Healthy;
+                }
+            }
+            if !subject.seen && subject.memory == Memory::Present {
+                subject.standing = Standing::Gone;
+                subject.note = Text::from_bytes(b"was there and is gone");
+                subject.seen = true;
+            }
+        }
+        self.subjects.retain_mut(|subject| {
+            let row = subject.condition.row();
+            if row.reading != kind {
+                return true;
+            }
+            let held = row.clear == Clear::ByHand && subject.standing == Standing::Problem;
+            let unwell = subject.standing != Standing::Healthy || subject.memory != Memory::None;
+            let keep = held || (subject.seen && unwell);
+            subject.seen = false;
+            keep
+        });
+    }
+
+    /// A run counts anew what does not fit; what only a person clears stays counted.
+    fn forget_beyond(&mut self, kind: ReadingKind) {
+        for row in rows(kind).filter(|row| row.clear != Clear::ByHand) {
+            if let Some(beyond) = self.beyond.get_mut(row.condition.index()) {
+                *beyond = 0;
+            }
+        }
+    }
+
+    fn run(&self, kind: ReadingKind) -> &Run {
+        static NEVER: Run =
+            Run { due: None, first_due: None, running: false, last_success: None, outcome: None };
+        self.runs.get(kind.index()).unwrap_or(&NEVER)
+    }
+
+    fn run_mut(&mut self, kind: ReadingKind) -> &mut Run {
+        let index = kind.index().min(ReadingKind::COUNT.saturating_sub(1));
+        // `index` is below COUNT, which is not 0; the first run stands in for none.
+        let [first, rest @ ..] = &mut self.runs;
+        match index.checked_sub(1) {
+            Some(at) => rest.get_mut(at).unwrap_or(first),
+            None => first,
+        }
+    }
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Schedule {
+    /// Returns how often a kind of reading is made: as often as the most eager of its conditions.
+    #[must_use]
+    pub fn interval(&self, kind: ReadingKind) -> Option<Duration> {
+        if !self.probes.get(kind.index()).copied().unwrap_or(false) {
+            return None;
+        }
+        let wanted = rows(kind).filter(|row| self.wants(row.condition));
+        let seconds = wanted.filter_map(|row| self.intervals_s.get(row.condition.index()));
+        let shortest = seconds.copied().filter(|seconds| *seconds > 0).min()?;
+        Some(Duration::from_secs(u64::from(shortest)))
+    }
+
+    /// Returns whether a condition is wanted.
+    #[must_use]
+    pub fn wants(&self, condition: ConditionType) -> bool {
+        self.enabled.get(condition.index()).copied().unwrap_or(false)
+    }
+}
+
+impl Default for Schedule {
+    /// The catalogue's intervals, and every condition; but no check, which the shell must offer.
+    fn default() -> Self {
+        let mut intervals_s = [0; ConditionType::COUNT];
+        for (interval_s, row) in intervals_s.iter_mut().zip(&CONDITIONS) {
+            let seconds = row.interval.map_or(0, |interval| interval.as_secs());
+            *interval_s = u32::try_from(seconds).unwrap_or(u32::MAX);
+        }
+        let enabled = [true; ConditionType::COUNT];
+        Self { intervals_s, enabled, probes: [false; ReadingKind::COUNT] }
+    }
+}
+
+/// The sentence for a condition that a check has judged.
+struct Explanation<'a> {
+    checks: &'a Checks,
+    condition: ConditionType,
+    status: Status,
+}
+
+impl fmt::Display for Explanation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |subject: &&Subject| match self.status {
+            Status::False => false,
+            Status::True => matches!(subject.standing, Standing::Problem | Standing::Gone),
+            Status::Unknown => subject.standing == Standing::Unknown,
+        };
+        let subjects = self.checks.of(self.condition).filter(shown);
+        let mut count = 0_usize;
+        for subject in subjects {
+            if count < SUBJECTS_SHOWN_MAX {
+                f.write_str(if count > 0 { "; " } else { "" })?;
+                write!(f, "{}: {}", subject.object, subject.note)?;
+            }
+            count = count.saturating_add(1);
+        }
+        if count == 0 {
+            return f.write_str("nothing is wrong");
+        }
+        let beyond = self.checks.beyond.get(self.condition.index()).copied().unwrap_or(0);
+        let unnamed = u64::try_from(count.saturating_sub(SUBJECTS_SHOWN_MAX)).unwrap_or(u64::MAX);
+        match unnamed.saturating_add(u64::from(beyond)) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// Returns the conditions that are judged by a kind of reading.
+fn rows(kind: ReadingKind) -> impl Iterator<Item = &'static ConditionRow> {
+    CONDITIONS.iter().filter(move |row| row.reading == kind)
+}
+
+/// Intervals without a success after which a check is stale.
+const STALE_INTERVALS: u32 = 5;
+
+#[cfg(test)]
+mod tests;

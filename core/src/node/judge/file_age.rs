@@ -1,0 +1,35 @@
+//! Whether a file is renewed as often as it should be.
+
+use super::{Judgement, Limits, Memory, note};
+use crate::node::reading::Reading;
+use crate::time::Instant;
+
+/// Judges `NodeInfoStale`.
+pub fn node_info(_: Instant, reading: &Reading<'_>, _: &Limits, _: &mut Memory) -> Judgement {
+    let Reading::FileAge(file) = reading else {
+        return Judgement::NotMine;
+    };
+    if file.age_s > file.age_max_s {
+        let (age_s, age_max_s) = (file.age_s, file.age_max_s);
+        return Judgement::Problem(note(format_args!(
+            "written {age_s} s ago, which may be {age_max_s} s"
+        )));
+    }
+    Judgement::Healthy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::reading::FileAge;
+
+    #[test]
+    fn a_file_is_stale_when_it_is_older_than_it_may_be() {
+        for (age_s, stale) in [(0, false), (300, false), (301, true)] {
+            let reading = Reading::FileAge(FileAge { path: "nodes.json", age_s, age_max_s: 300 });
+            let judgement =
+                node_info(Instant::from_millis(0), &reading, &Limits::default(), &mut Memory::None);
+            assert_eq!(matches!(judgement, Judgement::Problem(_)), stale, "{age_s}");
+        }
+    }
+}

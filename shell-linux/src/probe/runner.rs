@@ -1,0 +1,202 @@
+//! Runs probes on threads, and gives up on those that do not come back in time.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use fettle_core::catalog::ReadingKind;
+use fettle_core::node::checks::Outcome;
+use fettle_core::time::Instant;
+use log::warn;
+use tokio::sync::mpsc;
+
+use crate::probe::Probe;
+use crate::probe::batch::{Batch, failed};
+
+/// Every probe, at rest or on its thread.
+///
+/// A run that passes its deadline is given up: its thread cannot be ended, so the probe is not
+/// started again before that thread has come back. No kind has more than one thread.
+pub struct Runner {
+    slots: BTreeMap<usize, Slot>,
+    sender: mpsc::Sender<Returned>,
+    receiver: mpsc::Receiver<Returned>,
+}
+
+/// The end of a run.
+#[derive(Debug)]
+pub struct Finished {
+    /// What was read.
+    pub kind: ReadingKind,
+    /// The readings.
+    pub batch: Batch,
+    /// How the run ended.
+    pub outcome: Outcome,
+}
+
+struct Slot {
+    kind: ReadingKind,
+    state: State,
+}
+
+enum State {
+    /// The deadline has passed; the thread has not come back.
+    GivenUp {
+        since: Instant,
+    },
+    Resting(Box<dyn Probe>),
+    Running {
+        deadline: Instant,
+    },
+}
+
+struct Returned {
+    probe: Box<dyn Probe>,
+    batch: Batch,
+    outcome: Outcome,
+}
+
+impl Runner {
+    /// Holds `probes` ready.
+    #[must_use]
+    pub fn new(probes: Vec<Box<dyn Probe>>) -> Self {
+        let (sender, receiver) = mpsc::channel(ReadingKind::COUNT);
+        let slots = probes.into_iter().map(|probe| {
+            let kind = probe.kind();
+            (kind.index(), Slot { kind, state: State::Resting(probe) })
+        });
+        Self { slots: slots.collect(), sender, receiver }
+    }
+
+    /// Returns which kinds can be read.
+    #[must_use]
+    pub fn offers(&self) -> [bool; ReadingKind::COUNT] {
+        ReadingKind::ALL.map(|kind| self.slots.contains_key(&kind.index()))
+    }
+
+    /// Starts the probe of `kind`, or says at once why it cannot be started.
+    pub fn start(&mut self, now: Instant, kind: ReadingKind) -> Option<Finished> {
+        let finished =
+            |why: &str| Some(Finished { kind, batch: Batch::default(), outcome: failed(why) });
+        let Some(slot) = self.slots.get_mut(&kind.index()) else {
+            return finished("this agent cannot make such a reading");
+        };
+        if let State::GivenUp { since } = slot.state {
+            let hung_s = now.since(since).as_secs();
+            return finished(&format!("an earlier run still hangs, given up {hung_s} s ago"));
+        }
+        let State::Resting(probe) =
+            core::mem::replace(&mut slot.state, State::Running { deadline: now })
+        else {
+            // The core asks for one run at a time.
+            return None;
+        };
+        slot.state = State::Running { deadline: now + probe.deadline() };
+        match spawn(self.sender.clone(), probe) {
+            Ok(()) => None,
+            Err(problem) => {
+                self.slots.remove(&kind.index());
+                finished(&format!("cannot start a thread: {problem}"))
+            }
+        }
+    }
+
+    /// Waits for the next run that ends.
+    pub async fn next(&mut self) -> Option<Finished> {
+        let returned = self.receiver.recv().await?;
+        let kind = returned.probe.kind();
+        let slot = self.slots.get_mut(&kind.index())?;
+        let was = core::mem::replace(&mut slot.state, State::Resting(returned.probe));
+        if let State::GivenUp { .. } = was {
+            // Its run was reported when it was given up.
+            return None;
+        }
+        Some(Finished { kind, batch: returned.batch, outcome: returned.outcome })
+    }
+
+    /// Returns when the next run that goes on passes its deadline.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.slots.values().filter_map(Slot::deadline).min()
+    }
+
+    /// Gives up one run that has passed its deadline.
+    pub fn give_up(&mut self, now: Instant) -> Option<Finished> {
+        let late = |slot: &&mut Slot| slot.deadline().is_some_and(|deadline| deadline <= now);
+        let slot = self.slots.values_mut().find(late)?;
+        slot.state = State::GivenUp { since: now };
+        let kind = slot.kind;
+        warn!("the check of {kind:?} does not come back; it is given up until it does");
+        let outcome = failed("the check did not come back in time");
+        Some(Finished { kind, batch: Batch::default(), outcome })
+    }
+}
+
+impl core::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Runner").field("kinds", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    fn deadline(&self) -> Option<Instant> {
+        if let State::Running { deadline } = self.state { Some(deadline) } else { None }
+    }
+}
+
+fn spawn(sender: mpsc::Sender<Returned>, mut probe: Box<dyn Probe>) -> std::io::Result<()> {
+    let name = format!("{:?}", probe.kind());
+    let run = move || {
+        let mut batch = Batch::default();
+        let outcome = probe.read(&mut batch);
+        // Nobody waits any more when the agent ends.
+        let _ = sender.blocking_send(Returned { probe, batch, outcome });
+    };
+    thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(run).map(|_| ())
+}
+
+/// Probes parse certificates and JSON, which goes deeper than reading records.
+const STACK_BYTES: usize = 512 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc as std_mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_hangs_is_given_up_and_not_started_again_until_it_is_back() {
+        let (release, hang) = std_mpsc::channel();
+        let mut runner = Runner::new(vec![Box::new(Hanging { hang })]);
+        let (kind, s) = (ReadingKind::Clock, |s: u64| Instant::from_millis(s * 1000));
+        assert!(runner.start(s(0), kind).is_none());
+        assert_eq!(runner.next_deadline(), Some(s(20)));
+        assert!(runner.give_up(s(19)).is_none());
+        let finished = runner.give_up(s(20)).unwrap();
+        assert!(matches!(finished.outcome, Outcome::Failed { .. }));
+        for at in 21..121 {
+            let finished = runner.start(s(at), kind).unwrap();
+            assert!(matches!(finished.outcome, Outcome::Failed { .. }), "no second thread");
+        }
+        release.send(()).unwrap();
+        assert!(runner.next().await.is_none(), "the late result was reported as given up");
+        assert!(runner.start(s(200), kind).is_none());
+        release.send(()).unwrap();
+        let finished = runner.next().await.unwrap();
+        assert_eq!(finished.outcome, Outcome::Complete);
+    }
+
+    struct Hanging {
+        hang: std_mpsc::Receiver<()>,
+    }
+
+    impl Probe for Hanging {
+        fn read(&mut self, _: &mut Batch) -> Outcome {
+            self.hang.recv().unwrap();
+            Outcome::Complete
+        }
+
+        fn kind(&self) -> ReadingKind {
+            ReadingKind::Clock
+        }
+    }
+}
