@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use fettle_agent::cmd::{catalog, classify, replay};
+use fettle_agent::cmd::{catalog, check, classify, replay};
 use fettle_agent::publish::logger;
 use fettle_agent::publish::stdout::Format;
-use fettle_agent::{run, table};
+use fettle_agent::{probe, run, table};
+use fettle_core::node::agent::Settings;
+use tokio::runtime::Runtime;
 
 /// Finds what is wrong with this node, and says so.
 #[derive(Debug, Parser)]
@@ -16,8 +18,8 @@ use fettle_agent::{run, table};
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// How to print; tables on a terminal and JSON elsewhere, except that `catalog` prints tables
-    /// and `run` and `replay` print JSON unless told otherwise
+    /// How to print; `classify` prints tables on a terminal and JSON elsewhere, `catalog` and `check`
+    /// print tables, `run` and `replay` print JSON unless told otherwise
     #[arg(short, long, global = true, value_enum)]
     output: Option<Format>,
     /// How much the agent says about itself on standard error
@@ -30,6 +32,8 @@ struct Arguments {
 enum Command {
     /// Follow the kernel log and print each change
     Run(run::Args),
+    /// Run every check or one, once: exit code 1 is a problem, 2 that nobody can tell
+    Check(check::Args),
     /// Print what each kernel line of a file would raise
     Classify(classify::Args),
     /// Print every condition and event
@@ -45,7 +49,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logger::init(arguments.log_level);
     match perform(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever read the output has seen enough.
         Err(problem) if is_broken_pipe(&problem) => ExitCode::SUCCESS,
         Err(problem) => {
@@ -55,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(arguments: Arguments) -> anyhow::Result<()> {
+fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     let output = arguments.output;
     match arguments.command {
@@ -64,10 +68,14 @@ fn perform(arguments: Arguments) -> anyhow::Result<()> {
             anyhow::bail!(NO_CLUSTER)
         }
         Some(Command::Run(args)) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.context("cannot start the event loop")?;
-            let run = run::run(args, &mut out, output.unwrap_or(Format::Json));
-            runtime.block_on(run)?;
+            runtime()?.block_on(run::run(args, &mut out, output.unwrap_or(Format::Json)))?;
+        }
+        Some(Command::Check(args)) => {
+            let format = output.unwrap_or(Format::Table);
+            let check = check::run(&args, Settings::default(), probe::all(), &mut out, format);
+            let found = runtime()?.block_on(check)?;
+            out.flush()?;
+            return Ok(exit_code(found));
         }
         Some(Command::Classify(args)) => {
             classify::run(&args, &mut out, output.unwrap_or_else(for_reader))?;
@@ -77,7 +85,23 @@ fn perform(arguments: Arguments) -> anyhow::Result<()> {
             replay::run(&args, &mut out, output.unwrap_or(Format::Json))?
         }
     }
-    out.flush().context("cannot write to standard output")
+    out.flush().context("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the event loop")
+}
+
+fn exit_code(found: check::Finding) -> ExitCode {
+    match found {
+        check::Finding::Problem => ExitCode::from(1),
+        check::Finding::Unknown => ExitCode::from(2),
+        check::Finding::Healthy => ExitCode::SUCCESS,
+    }
 }
 
 /// A terminal is read by a person, anything else by a machine.

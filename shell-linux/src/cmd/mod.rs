@@ -1,5 +1,6 @@
 //! Sub-commands, one file each.
 
 pub mod catalog;
+pub mod check;
 pub mod classify;
 pub mod replay;

@@ -1,0 +1,253 @@
+//! `check`: runs every check or one, once, and says how each condition stands.
+
+use core::time::Duration;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use fettle_core::catalog::{CONDITIONS, ConditionRow, ConditionType, ReadingKind};
+use fettle_core::journal::Stamp;
+use fettle_core::node::agent::{Agent, Input, Output, Settings};
+use fettle_core::node::condition::Status;
+use serde::Serialize;
+
+use crate::clock;
+use crate::probe::Probe;
+use crate::probe::runner::{Finished, Runner};
+use crate::publish::stdout::Format;
+use crate::sys::kmsg::{Device, Reading};
+use crate::sys::mounts;
+use crate::table;
+
+/// What to check.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Condition to check; without it, every one
+    #[arg(value_name = "NAME", value_parser = condition)]
+    pub name: Option<ConditionType>,
+    /// The kernel log device
+    #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
+    pub kmsg: PathBuf,
+}
+
+/// What `check` found, from the gravest to the mildest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// A condition is `True`.
+    Problem,
+    /// None is, but nobody can tell of some.
+    Unknown,
+    /// All that applies is well.
+    Healthy,
+}
+
+/// Runs the checks and prints what they found.
+///
+/// # Errors
+///
+/// Returns why `out` cannot be written to.
+pub async fn run(
+    args: &Args,
+    settings: Settings,
+    probes: Vec<Box<dyn Probe>>,
+    out: &mut impl Write,
+    format: Format,
+) -> io::Result<Finding> {
+    let wanted = |row: &&ConditionRow| args.name.is_none_or(|name| name == row.condition);
+    let kinds: Vec<ReadingKind> = CONDITIONS.iter().filter(wanted).map(|row| row.reading).collect();
+    let probes = probes.into_iter().filter(|probe| kinds.contains(&probe.kind())).collect();
+    let mut once = Once::new(settings, Runner::new(probes));
+    if kinds.contains(&ReadingKind::KernelLog) || kinds.contains(&ReadingKind::Own) {
+        once.read_log(args);
+    }
+    once.run_probes().await;
+    let rows = CONDITIONS.iter().filter(wanted).map(|row| once.row(row)).collect::<Vec<_>>();
+    match format {
+        Format::Json => write_json(out, &rows)?,
+        Format::Table => write_table(out, &rows)?,
+    }
+    Ok(gravest(&rows))
+}
+
+/// A core that is asked once.
+struct Once {
+    agent: Agent,
+    runner: Runner,
+    outstanding: usize,
+}
+
+impl Once {
+    fn new(mut settings: Settings, runner: Runner) -> Self {
+        settings.schedule.probes = runner.offers();
+        Self { agent: Agent::new(settings), runner, outstanding: 0 }
+    }
+
+    /// Reads the kernel log as far as it goes.
+    fn read_log(&mut self, args: &Args) {
+        let mut device = match Device::open(&args.kmsg) {
+            Ok(device) => device,
+            Err(problem) => {
+                let errno = problem.raw_os_error().unwrap_or(0);
+                return self.apply(Input::LogDown { errno });
+            }
+        };
+        loop {
+            match device.read() {
+                Reading::Record(record) => self.apply(Input::Record(record)),
+                Reading::Overrun => self.apply(Input::LogOverrun),
+                Reading::Failed { errno } => return self.apply(Input::LogDown { errno }),
+                Reading::Empty => return self.apply(Input::LogCaughtUp),
+            }
+        }
+    }
+
+    async fn run_probes(&mut self) {
+        let settings = self.agent.settings().clone();
+        self.apply(Input::Started(settings));
+        self.apply(Input::LogCaughtUp);
+        while self.outstanding > 0 {
+            let now = clock::stamp().at;
+            let wait = self.runner.next_deadline().map_or(Duration::ZERO, |at| at.since(now));
+            let finished = tokio::select! {
+                finished = self.runner.next() => finished,
+                () = tokio::time::sleep(wait) => self.runner.give_up(clock::stamp().at),
+            };
+            if let Some(finished) = finished {
+                self.on_finished(&finished);
+            }
+        }
+    }
+
+    fn on_finished(&mut self, finished: &Finished) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let kind = finished.kind;
+        for reading in finished.batch.readings() {
+            self.apply(Input::Reading { kind, reading });
+        }
+        self.apply(Input::CheckEnded { kind, outcome: finished.outcome.clone() });
+    }
+
+    fn apply(&mut self, input: Input<'_>) {
+        let Stamp { at, .. } = clock::stamp();
+        for output in self.agent.step(at, input) {
+            match output {
+                Output::Check { kind } => {
+                    self.outstanding = self.outstanding.saturating_add(1);
+                    if let Some(finished) = self.runner.start(at, kind) {
+                        self.on_finished(&finished);
+                    }
+                }
+                Output::ReadMounts => match mounts::read() {
+                    Ok(table) => self.apply(Input::Mounts(&table)),
+                    Err(_) => self.apply(Input::MountsUnreadable),
+                },
+                Output::Condition { .. }
+                | Output::Event(_)
+                | Output::Lost { .. }
+                | Output::ReadTask { .. } => {}
+            }
+        }
+    }
+
+    fn row(&self, row: &ConditionRow) -> Row<'_> {
+        let name = row.name;
+        if let Some(held) = self.agent.condition(row.condition) {
+            return Row {
+                name,
+                status: held.verdict.status.into(),
+                reason: held.verdict.reason.name(row.condition),
+                message: held.verdict.message.as_str(),
+            };
+        }
+        if self.agent.checks().is_not_applicable(row.reading) {
+            return Row {
+                name,
+                status: RowStatus::NotApplicable,
+                reason: "NotApplicable",
+                message: "",
+            };
+        }
+        Row { name, status: RowStatus::NotRead, reason: "NotRead", message: "" }
+    }
+}
+
+/// How one condition stands.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    name: &'static str,
+    status: RowStatus,
+    reason: &'static str,
+    message: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum RowStatus {
+    False,
+    NotApplicable,
+    /// This version has no probe for it.
+    NotRead,
+    True,
+    Unknown,
+}
+
+impl From<Status> for RowStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::False => Self::False,
+            Status::True => Self::True,
+            Status::Unknown => Self::Unknown,
+        }
+    }
+}
+
+fn gravest(rows: &[Row<'_>]) -> Finding {
+    let any = |status| rows.iter().any(|row| row.status == status);
+    if any(RowStatus::True) {
+        Finding::Problem
+    } else if any(RowStatus::Unknown) {
+        Finding::Unknown
+    } else {
+        Finding::Healthy
+    }
+}
+
+fn write_json(out: &mut impl Write, rows: &[Row<'_>]) -> io::Result<()> {
+    for row in rows {
+        serde_json::to_writer(&mut *out, row)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Problems stand first, what does not apply stands apart.
+fn write_table(out: &mut impl Write, rows: &[Row<'_>]) -> io::Result<()> {
+    let mut table = table::new(&["CONDITION", "STATUS", "REASON", "MESSAGE"]);
+    for status in [RowStatus::True, RowStatus::Unknown, RowStatus::False] {
+        for row in rows.iter().filter(|row| row.status == status) {
+            table.add_row([row.name, &format!("{status:?}"), row.reason, row.message]);
+        }
+    }
+    if table.row_count() > 0 {
+        writeln!(out, "{}", table::render(&table))?;
+    }
+    write_names(out, rows, RowStatus::NotApplicable, "Not applicable here")?;
+    write_names(out, rows, RowStatus::NotRead, "Not read by this version")
+}
+
+fn write_names(
+    out: &mut impl Write,
+    rows: &[Row<'_>],
+    status: RowStatus,
+    head: &str,
+) -> io::Result<()> {
+    let names: Vec<_> =
+        rows.iter().filter(|row| row.status == status).map(|row| row.name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{head}: {}", names.join(", "))
+}
+
+fn condition(name: &str) -> Result<ConditionType, String> {
+    ConditionType::by_name(name)
+        .ok_or_else(|| format!("there is no condition {name}; `catalog` lists them"))
+}
