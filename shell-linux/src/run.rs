@@ -1,25 +1,29 @@
 //! The one loop: wait, collect an input, step the core, do the outputs.
 
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use fettle_core::catalog::{Clear, ConditionType};
+use fettle_core::catalog::{Clear, ConditionType, EventReason};
 use fettle_core::journal::{Stamp, Step};
-use fettle_core::node::agent::{Agent, Input, Output, Outputs, Settings};
+use fettle_core::node::agent::{self, Agent, Input, Output, Outputs, Settings};
 use fettle_core::node::log::LogState;
 use log::{error, info, warn};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::clock;
 use crate::probe;
 use crate::probe::kernel_log::{self, Batch, Event};
 use crate::probe::runner::{Finished, Runner};
+use crate::publish::metrics::{self, Observed, Question};
 use crate::publish::stdout::{Format, Printer};
 use crate::store::boot_id;
 use crate::store::journal::{JournalError, JournalWriter};
 use crate::store::state::StateFile;
+use crate::sys::notify::Notifier;
 use crate::sys::{mounts, task};
 
 /// What to run.
@@ -49,6 +53,9 @@ pub struct Args {
     /// How a condition is cleared besides by hand and by a boot: `held` not at all, `proof` by proof
     #[arg(long, value_name = "CONDITION=held|proof", value_parser = clear_rule)]
     pub clear: Vec<(ConditionType, Clear)>,
+    /// Where to serve /metrics and /healthz; nowhere without it
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<SocketAddr>,
     /// End after this long, such as 10s or 5m
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub run_for: Option<Duration>,
@@ -60,6 +67,15 @@ pub enum RunError {
     /// It cannot run at all.
     #[error("cannot start")]
     Start(#[source] io::Error),
+    /// The address for metrics cannot be listened on.
+    #[error("cannot serve metrics on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system says.
+        #[source]
+        source: io::Error,
+    },
     /// The journal cannot be begun.
     #[error("cannot begin the journal")]
     Journal(#[source] JournalError),
@@ -78,6 +94,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Start)?;
     let mut session = Session::start(&args, out, format)?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
+    let mut questions = questions(args.metrics_listen).await?;
     let end = sleep(args.run_for.unwrap_or(FOREVER));
     tokio::pin!(end);
     loop {
@@ -88,6 +105,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             _ = interrupt.recv() => break,
             () = &mut end => break,
             Some(batch) = batches.recv() => session.on_batch(&batch)?,
+            Some(question) = questions.recv() => session.on_question(question),
             Some(finished) = session.runner.next() => session.on_finished(&finished)?,
             () = wakeup => session.on_wakeup()?,
         }
@@ -96,16 +114,31 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     session.end()
 }
 
+/// Serves metrics where that is wanted; else no question ever comes.
+async fn questions(listen: Option<SocketAddr>) -> Result<mpsc::Receiver<Question>, RunError> {
+    let Some(address) = listen else {
+        return Ok(mpsc::channel(1).1);
+    };
+    let served = metrics::serve(address).await;
+    let (bound, questions) = served.map_err(|source| RunError::Listen { address, source })?;
+    info!("serving /metrics and /healthz on {bound}");
+    Ok(questions)
+}
+
 /// The core, and everything that its outputs go to.
 struct Session<'o, W> {
     agent: Box<Agent>,
     printer: Printer<'o, W>,
     runner: Runner,
+    observed: Observed,
+    notifier: Notifier,
     journal: Option<JournalWriter>,
     state: StateFile,
     /// When the state was last saved, and whether something has changed since.
     saved: Stamp,
     unsaved: Unsaved,
+    /// When the watchdog last heard of the agent.
+    fed: Stamp,
 }
 
 /// What of the state is not in its file yet.
@@ -141,7 +174,18 @@ impl<'o, W: Write> Session<'o, W> {
         let printer = Printer::new(out, format);
         let saved = clock::stamp();
         let unsaved = Unsaved::Nothing;
-        let mut session = Self { agent, printer, runner, journal, state, saved, unsaved };
+        let mut session = Self {
+            agent,
+            printer,
+            runner,
+            observed: Observed::default(),
+            notifier: Notifier::from_environment(),
+            journal,
+            state,
+            saved,
+            unsaved,
+            fed: saved,
+        };
         session.apply(Input::Started(settings))?;
         session.printer.flush().map_err(RunError::Write)?;
         Ok(session)
@@ -169,8 +213,13 @@ impl<'o, W: Write> Session<'o, W> {
         self.apply(Input::Tick)
     }
 
+    fn on_question(&self, question: Question) {
+        question.answer(clock::stamp(), &self.agent, &self.observed);
+    }
+
     fn on_finished(&mut self, finished: &Finished) -> Result<(), RunError> {
         let kind = finished.kind;
+        self.observed.check_took.insert(kind.index(), finished.took);
         for reading in finished.batch.readings() {
             self.apply(Input::Reading { kind, reading })?;
         }
@@ -184,6 +233,8 @@ impl<'o, W: Write> Session<'o, W> {
         self.apply(Input::LogCaughtUp)?;
         let log = self.agent.log();
         info!("following the kernel log: read {} records, lost {}", log.records(), log.lost());
+        // Ready means that the reader is in its place: what comes from now on is told.
+        self.notifier.send("READY=1");
         Ok(())
     }
 
@@ -199,15 +250,26 @@ impl<'o, W: Write> Session<'o, W> {
                 }
                 Output::ReadMounts => self.read_mounts()?,
                 Output::ReadTask { pid } => self.read_task(pid)?,
-                Output::Condition { .. } | Output::Event(_) | Output::Lost { .. } => {
+                Output::Event(event) => {
                     self.unsaved = Unsaved::Told;
+                    self.note_event(&event);
                 }
+                Output::Condition { .. } | Output::Lost { .. } => self.unsaved = Unsaved::Told,
             }
         }
         if is_record && self.unsaved == Unsaved::Nothing {
             self.unsaved = Unsaved::Place;
         }
         Ok(())
+    }
+
+    fn note_event(&mut self, event: &agent::Event) {
+        let reason = match event {
+            agent::Event::Cleared { .. } => EventReason::ConditionCleared,
+            agent::Event::Findings(write) => write.reason,
+        };
+        let writes = self.observed.event_writes.entry(reason.index()).or_default();
+        *writes = writes.saturating_add(1);
     }
 
     fn read_mounts(&mut self) -> Result<(), RunError> {
@@ -254,7 +316,18 @@ impl<'o, W: Write> Session<'o, W> {
         if due {
             self.save(now);
         }
+        self.feed_watchdog(now);
         Ok(())
+    }
+
+    /// Every turn of the loop is a sign of life; systemd need not hear of each.
+    fn feed_watchdog(&mut self, now: Stamp) {
+        if let Some(interval) = self.notifier.watchdog_interval()
+            && now.at.since(self.fed.at) >= interval
+        {
+            self.fed = now;
+            self.notifier.send("WATCHDOG=1");
+        }
     }
 
     fn save(&mut self, now: Stamp) {
@@ -271,12 +344,15 @@ impl<'o, W: Write> Session<'o, W> {
         let probe = self.runner.next_deadline().map(|at| at.since(now));
         let place = (self.unsaved == Unsaved::Place)
             .then(|| PLACE_SAVED_EVERY.saturating_sub(now.since(self.saved.at)));
+        let watchdog = self.notifier.watchdog_interval();
+        let watchdog = watchdog.map(|every| every.saturating_sub(now.since(self.fed.at)));
         // A millisecond more, so that the clock has passed the moment, not just reached it.
-        let soonest = [core, probe, place].into_iter().flatten().min();
+        let soonest = [core, probe, place, watchdog].into_iter().flatten().min();
         soonest.map_or(FOREVER, |wait| wait.saturating_add(Duration::from_millis(1)))
     }
 
     fn end(mut self) -> Result<(), RunError> {
+        self.notifier.send("STOPPING=1");
         while !self.step(Input::Stopping)?.is_empty() {}
         self.save(clock::stamp());
         self.finish_turn()

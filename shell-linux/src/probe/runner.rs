@@ -1,5 +1,6 @@
 //! Runs probes on threads, and gives up on those that do not come back in time.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -9,6 +10,7 @@ use fettle_core::time::Instant;
 use log::warn;
 use tokio::sync::mpsc;
 
+use crate::clock;
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
 
@@ -31,6 +33,8 @@ pub struct Finished {
     pub batch: Batch,
     /// How the run ended.
     pub outcome: Outcome,
+    /// How long it took.
+    pub took: Duration,
 }
 
 struct Slot {
@@ -45,6 +49,7 @@ enum State {
     },
     Resting(Box<dyn Probe>),
     Running {
+        since: Instant,
         deadline: Instant,
     },
 }
@@ -75,22 +80,24 @@ impl Runner {
 
     /// Starts the probe of `kind`, or says at once why it cannot be started.
     pub fn start(&mut self, now: Instant, kind: ReadingKind) -> Option<Finished> {
-        let finished =
-            |why: &str| Some(Finished { kind, batch: Batch::default(), outcome: failed(why) });
+        let finished = |why: &str| Some(Finished::failed(kind, why, Duration::ZERO));
         let Some(slot) = self.slots.get_mut(&kind.index()) else {
             return finished("this agent cannot make such a reading");
         };
+        if let State::Running { .. } = slot.state {
+            // The core asks for one run at a time; the run that goes on will answer.
+            return None;
+        }
         if let State::GivenUp { since } = slot.state {
             let hung_s = now.since(since).as_secs();
             return finished(&format!("an earlier run still hangs, given up {hung_s} s ago"));
         }
         let State::Resting(probe) =
-            core::mem::replace(&mut slot.state, State::Running { deadline: now })
+            core::mem::replace(&mut slot.state, State::GivenUp { since: now })
         else {
-            // The core asks for one run at a time.
-            return None;
+            return finished("the probe is missing");
         };
-        slot.state = State::Running { deadline: now + probe.deadline() };
+        slot.state = State::Running { since: now, deadline: now + probe.deadline() };
         match spawn(self.sender.clone(), probe) {
             Ok(()) => None,
             Err(problem) => {
@@ -106,11 +113,12 @@ impl Runner {
         let kind = returned.probe.kind();
         let slot = self.slots.get_mut(&kind.index())?;
         let was = core::mem::replace(&mut slot.state, State::Resting(returned.probe));
-        if let State::GivenUp { .. } = was {
-            // Its run was reported when it was given up.
+        // The run of a probe that was given up was reported then.
+        let State::Running { since, .. } = was else {
             return None;
-        }
-        Some(Finished { kind, batch: returned.batch, outcome: returned.outcome })
+        };
+        let took = clock::stamp().at.since(since);
+        Some(Finished { kind, batch: returned.batch, outcome: returned.outcome, took })
     }
 
     /// Returns when the next run that goes on passes its deadline.
@@ -123,11 +131,21 @@ impl Runner {
     pub fn give_up(&mut self, now: Instant) -> Option<Finished> {
         let late = |slot: &&mut Slot| slot.deadline().is_some_and(|deadline| deadline <= now);
         let slot = self.slots.values_mut().find(late)?;
+        let took = if let State::Running { since, .. } = slot.state {
+            now.since(since)
+        } else {
+            Duration::ZERO
+        };
         slot.state = State::GivenUp { since: now };
         let kind = slot.kind;
         warn!("the check of {kind:?} does not come back; it is given up until it does");
-        let outcome = failed("the check did not come back in time");
-        Some(Finished { kind, batch: Batch::default(), outcome })
+        Some(Finished::failed(kind, "the check did not come back in time", took))
+    }
+}
+
+impl Finished {
+    fn failed(kind: ReadingKind, why: &str, took: Duration) -> Self {
+        Self { kind, batch: Batch::default(), outcome: failed(why), took }
     }
 }
 
@@ -139,7 +157,7 @@ impl core::fmt::Debug for Runner {
 
 impl Slot {
     fn deadline(&self) -> Option<Instant> {
-        if let State::Running { deadline } = self.state { Some(deadline) } else { None }
+        if let State::Running { deadline, .. } = self.state { Some(deadline) } else { None }
     }
 }
 

@@ -1,4 +1,5 @@
 //! Publishers: each carries what the core gave out to one kind of reader.
 
 pub mod logger;
+pub mod metrics;
 pub mod stdout;

@@ -2,4 +2,5 @@
 
 pub mod kmsg;
 pub mod mounts;
+pub mod notify;
 pub mod task;
