@@ -19,8 +19,14 @@ pub const FINDINGS_MAX: usize = 4;
 /// Room for `superblock.s_id` (32), for a 15-byte task name with its pid, and for an EDAC label.
 pub const OBJECT_MAX: usize = 48;
 
+/// Most bytes of a task's name: `TASK_COMM_LEN` in `include/linux/sched.h`, less its zero.
+pub const COMM_MAX: usize = 15;
+
 /// Most bytes of a kernel line that a finding quotes: enough for two lines of a terminal.
 pub const LINE_MAX: usize = 200;
+
+/// Most bytes of what the lines of a block add to a finding: four figures with their names.
+pub const EXTRA_MAX: usize = 96;
 
 /// Most bytes of a condition's or an event's message.
 ///
@@ -80,10 +86,8 @@ pub const FRAME_MAX: usize = 256 * 1024;
 /// Most other objects that the message of a kernel condition names: more is no easier to act on.
 pub const OTHERS_SHOWN_MAX: usize = 8;
 
-/// Most bytes before ` error, dev ` in a block layer line.
-///
-/// The longest function name and the longest error name make 50.
-pub const BLOCK_HEAD_MAX: usize = 64;
+/// Most bytes of the name of a block layer error; `blk_errors` has none above 25.
+pub const BLOCK_ERROR_NAME_MAX: usize = 32;
 
 /// Most bytes of what a judge says of one object: a sentence with its figures and two hashes.
 pub const NOTE_MAX: usize = 208;

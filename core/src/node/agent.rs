@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
-use crate::node::block::{Addition, Block};
+use crate::node::block::{Added, Block, Report};
 use crate::node::checks::{Checks, Outcome, Schedule};
 use crate::node::condition::{Change, Condition, Held, Verdict};
-use crate::node::fold::{EventWrite, Fold};
+use crate::node::fold::{EventWrite, Extra, Fold};
 use crate::node::judge::deadlock::{self, TaskState};
 use crate::node::judge::kernel::{self, Faults};
 use crate::node::judge::{Limits, own, readonly};
@@ -232,12 +232,16 @@ impl Agent {
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
             Input::Started(settings) => self.on_started(now, settings, &mut outputs),
-            Input::Stopping => self.write_all(now, &mut outputs),
+            Input::Stopping => {
+                self.write_report(now, Block::take);
+                self.write_all(now, &mut outputs);
+            }
             Input::Tick => {}
         }
         self.start_checks(now, &mut outputs);
         self.look_at_tasks(now, &mut outputs);
         self.look_at_mounts(now, &mut outputs);
+        self.write_report(now, |block| block.take_due(now));
         self.write_due(now, &mut outputs);
         outputs
     }
@@ -245,10 +249,8 @@ impl Agent {
     /// Returns when to send [`Input::Tick`] if nothing else happens first.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        [self.fold.next_wakeup(), self.tasks_due, self.mounts_due, self.checks_due]
-            .into_iter()
-            .flatten()
-            .min()
+        let (block, fold) = (self.block.next_wakeup(), self.fold.next_wakeup());
+        [block, fold, self.tasks_due, self.mounts_due, self.checks_due].into_iter().flatten().min()
     }
 
     /// Returns how `condition` stands, once there has been a verdict.
@@ -306,13 +308,14 @@ impl Agent {
             }
         }
         self.on_addition(now, &record, outputs);
+        let sequence = record.sequence;
         let mut findings = classify(&record);
         self.block.complete(&record, &mut findings);
         for finding in findings {
             if matches!(finding.detail, Detail::Readonly { .. }) {
                 self.on_readonly(now, finding, outputs);
             } else {
-                self.on_finding(now, finding, outputs);
+                self.on_finding(now, Some(sequence), finding, outputs);
             }
         }
     }
@@ -322,7 +325,7 @@ impl Agent {
     fn on_readonly(&mut self, now: Instant, finding: Finding, outputs: &mut Outputs) {
         match self.lookups.push(finding) {
             Ok(()) => push(outputs, Output::ReadMounts),
-            Err(finding) => self.on_finding(now, finding, outputs),
+            Err(finding) => self.on_finding(now, None, finding, outputs),
         }
     }
 
@@ -330,16 +333,30 @@ impl Agent {
     fn look_up(&mut self, now: Instant, mounts: &Mounts, outputs: &mut Outputs) {
         for finding in core::mem::take(&mut self.lookups) {
             if is_volume(mounts, &finding) {
-                self.note_event(now, EventReason::VolumeFilesystemReadOnly, finding);
+                let reason = EventReason::VolumeFilesystemReadOnly;
+                self.fold.note(now, reason, finding, Extra::new());
             } else {
-                self.on_finding(now, finding, outputs);
+                self.on_finding(now, None, finding, outputs);
             }
         }
     }
 
-    fn on_finding(&mut self, now: Instant, finding: Finding, outputs: &mut Outputs) {
-        if let Some(reason) = finding.detail.event() {
-            self.note_event(now, reason, finding.clone());
+    /// `sequence` numbers the record where later ones may add to the finding.
+    fn on_finding(
+        &mut self,
+        now: Instant,
+        sequence: Option<u64>,
+        finding: Finding,
+        outputs: &mut Outputs,
+    ) {
+        // Another block begins only when the one before has said everything.
+        if let Some(sequence) = sequence
+            && finding.detail.takes_lines()
+        {
+            self.write_report(now, Block::take);
+            self.block.begin(now, sequence, &finding);
+        } else if let Some(reason) = finding.detail.event() {
+            self.fold.note(now, reason, finding.clone(), Extra::new());
         }
         if self.checks.note_disk_error(now, &finding) {
             self.judge(now, ConditionType::DisksFailure, outputs);
@@ -353,46 +370,28 @@ impl Agent {
         }
     }
 
-    fn note_event(&mut self, now: Instant, reason: EventReason, finding: Finding) {
-        // The lines of a firmware record follow at once and say what it is about.
-        let in_block = matches!(finding.detail, Detail::Cper { .. });
-        let delay = if in_block { CPER_WAIT } else { Duration::ZERO };
-        self.fold.note(now, reason, finding, delay);
+    /// Notes the event of a block that is complete, or as complete as it may wait for.
+    fn write_report(&mut self, now: Instant, take: impl Fn(&mut Block) -> Option<Report>) {
+        if let Some(Report { finding, extra, .. }) = take(&mut self.block)
+            && let Some(reason) = finding.detail.event()
+        {
+            self.fold.note(now, reason, finding, extra);
+        }
     }
 
     /// Adds what a record of an open block says to the block's finding.
     fn on_addition(&mut self, now: Instant, record: &Record<'_>, outputs: &mut Outputs) {
-        let Some(finding) = self.block.finding(record.sequence) else {
+        let Some((report, added)) = self.block.add(record) else {
             return;
         };
-        let (object, detail) = (finding.object.clone(), finding.detail);
-        let plain = record.plain_text();
-        let Some(addition) = self.block.addition(plain.as_bytes()) else {
+        let Some(condition) = report.finding.detail.condition() else {
             return;
         };
-        match addition {
-            Addition::Name(name) => {
-                let name = Object::from_bytes(name);
-                self.block.name(&name);
-                if let Some(reason) = detail.event() {
-                    self.fold.name(reason, &name);
-                }
-                if let Some(condition) = detail.condition() {
-                    self.faults.name(condition, &name);
-                }
-            }
-            Addition::Pair(name, value) => {
-                if let Some(reason) = detail.event() {
-                    self.fold.enrich(reason, &object, name, value);
-                }
-                if let Some(condition) = detail.condition() {
-                    self.faults.enrich(condition, &object, name, value);
-                }
-            }
+        match added {
+            Added::Name { before } => self.faults.name(condition, &before, report),
+            Added::Extra => self.faults.explain(condition, report),
         }
-        if let Some(condition) = detail.condition() {
-            self.judge(now, condition, outputs);
-        }
+        self.judge(now, condition, outputs);
     }
 
     fn on_caught_up(&mut self, now: Instant, outputs: &mut Outputs) {
@@ -405,11 +404,13 @@ impl Agent {
 
     fn on_mounts(&mut self, now: Instant, table: &[u8], outputs: &mut Outputs) {
         let mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
-        self.look_up(now, &mounts, outputs);
+        // Before the look-up: ext4 prints its line before it sets what the table shows, so the
+        // table that a new fault is looked up in proves nothing about it.
         if self.clear_rule(ConditionType::ReadonlyFilesystem) == Clear::Proof {
             readonly::apply(&mut self.faults, &mounts);
             self.judge(now, ConditionType::ReadonlyFilesystem, outputs);
         }
+        self.look_up(now, &mounts, outputs);
     }
 
     fn on_task(&mut self, now: Instant, pid: u64, state: TaskState, outputs: &mut Outputs) {
@@ -635,12 +636,6 @@ fn is_volume(mounts: &Mounts, finding: &Finding) -> bool {
 fn push(outputs: &mut Outputs, output: Output) {
     let _ = outputs.push(output);
 }
-
-/// How long an event about a firmware record waits for the record's other lines.
-///
-/// The kernel prints them in one go; a fifth of a second is short beside the second within which
-/// a finding is to be told.
-const CPER_WAIT: Duration = Duration::from_millis(200);
 
 /// How often a proof that a fault is over is looked for: the interval of the seed's fastest row.
 const PROOF_INTERVAL: Duration = Duration::from_secs(10);

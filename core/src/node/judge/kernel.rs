@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{OPEN_FAULTS_MAX, OTHERS_SHOWN_MAX};
 use crate::catalog::{Clear, ConditionType};
+use crate::node::block::Report;
 use crate::node::condition::{Message, Reason, Status, Verdict};
-use crate::node::fold::{Extra, push_extra};
+use crate::node::fold::Extra;
 use crate::node::judge::{deadlock, readonly};
 use crate::node::log::{Log, LogState};
 use crate::node::rules::{Finding, Object};
@@ -15,8 +16,8 @@ use crate::text::Text;
 
 /// Every open fault of the kernel conditions, by condition and object.
 ///
-/// Full means that a further object is only counted; its condition is then held even where a
-/// reading could prove that all the others are over.
+/// Full means that the condition with the most faults only counts its oldest; it is then held even
+/// where a reading could prove that all the others are over.
 ///
 /// # Invariants
 ///
@@ -33,12 +34,10 @@ pub struct Faults {
 pub struct OpenFault {
     /// The condition that it sets.
     pub condition: ConditionType,
-    /// The newest line about it.
+    /// The first line about it.
     pub finding: Finding,
     /// What later lines of the same block said.
     pub extra: Extra,
-    /// How many lines there were about it.
-    pub count: u64,
     /// What a reading has shown since.
     pub evidence: Evidence,
 }
@@ -65,44 +64,51 @@ impl Faults {
     }
 
     /// Notes one more line about a fault of `condition`.
+    ///
+    /// A further line about the same object changes nothing that is told: a storm of lines is one
+    /// fault.
     pub fn note(&mut self, condition: ConditionType, finding: Finding) {
         if let Some(known) = self.fault(condition, &finding.object) {
-            // A later line may be about another task with the same name and pid.
+            // The line may be about another task with the same name and pid.
             known.evidence = Evidence::None;
-            known.count = known.count.saturating_add(1);
-            known.finding = finding;
-            known.extra = Extra::new();
             return;
         }
-        let fault = OpenFault {
-            condition,
-            finding,
-            extra: Extra::new(),
-            count: 1,
-            evidence: Evidence::None,
-        };
-        if self.open.push(fault).is_err()
-            && let Some(beyond) = self.beyond.get_mut(condition.index())
-        {
-            *beyond = beyond.saturating_add(1);
+        let (extra, evidence) = (Extra::new(), Evidence::None);
+        self.open_fault(OpenFault { condition, finding, extra, evidence });
+    }
+
+    /// Takes over what later lines of a report added.
+    pub fn explain(&mut self, condition: ConditionType, report: &Report) {
+        if let Some(fault) = self.fault(condition, &report.finding.object) {
+            fault.extra = report.extra.clone();
         }
     }
 
-    /// Adds what a later line of the newest finding's block said.
-    pub fn enrich(&mut self, condition: ConditionType, object: &Object, name: &str, value: &[u8]) {
-        if let Some(fault) = self.fault(condition, object) {
-            push_extra(&mut fault.extra, name, value);
+    /// Gives the fault of a report, so far called `before`, the name that a later line says.
+    pub fn name(&mut self, condition: ConditionType, before: &Object, report: &Report) {
+        let called = |fault: &OpenFault| fault.is(condition, before);
+        if let Some(at) = self.open.iter().position(called) {
+            self.open.remove(at);
         }
+        self.note(condition, report.finding.clone());
+        self.explain(condition, report);
     }
 
-    /// Gives the fault without an object a name, once a later line says it.
-    pub fn name(&mut self, condition: ConditionType, object: &Object) {
-        if self.fault(condition, object).is_some() {
-            let unnamed = Object::new();
-            self.open.retain(|fault| !fault.is(condition, &unnamed));
-        } else if let Some(fault) = self.fault(condition, &Object::new()) {
-            fault.finding.object = object.clone();
+    /// Full means that the condition with the most faults counts its oldest instead of naming it.
+    fn open_fault(&mut self, fault: OpenFault) {
+        if self.open.is_full() {
+            let count = |of: &OpenFault| self.of(of.condition).count();
+            let at =
+                (0_usize..).zip(&self.open).max_by_key(|(at, of)| (count(of), usize::MAX - at));
+            let oldest = at.map(|(at, _)| at).unwrap_or_default();
+            let evicted = (oldest < self.open.len()).then(|| self.open.remove(oldest));
+            if let Some(evicted) = evicted
+                && let Some(beyond) = self.beyond.get_mut(evicted.condition.index())
+            {
+                *beyond = beyond.saturating_add(1);
+            }
         }
+        let _ = self.open.push(fault);
     }
 
     /// Forgets every fault of `condition`: a person says that it is over.
@@ -165,7 +171,8 @@ pub fn judge(
             Some(Verdict { status: Status::Unknown, reason: Reason::LogUnreadable, message })
         }
         LogState::Live => {
-            let message = Text::display(Healthy { before_first: log.before_first() });
+            let message =
+                Text::display(Healthy { before_first: log.before_first(), lost: log.lost() > 0 });
             Some(Verdict { status: Status::False, reason: Reason::Healthy, message })
         }
     }
@@ -206,6 +213,7 @@ impl fmt::Display for Problem<'_> {
 /// The sentence for a condition that is `False`.
 struct Healthy {
     before_first: u64,
+    lost: bool,
 }
 
 impl fmt::Display for Healthy {
@@ -214,7 +222,8 @@ impl fmt::Display for Healthy {
         match self.before_first {
             0 => Ok(()),
             lost => write!(f, "; its first {lost} records were overwritten before Fettle started"),
-        }
+        }?;
+        if self.lost { f.write_str("; some later ones were overwritten unread") } else { Ok(()) }
     }
 }
 

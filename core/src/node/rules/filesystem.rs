@@ -2,7 +2,7 @@
 
 use super::Meaning;
 use super::finding::{Detail, ReadonlyHow};
-use crate::wire::scan::{Scan, find, has};
+use crate::wire::scan::Scan;
 
 /// Confirms `EXT4-fs (DEV): Remounting filesystem read-only`.
 ///
@@ -22,20 +22,42 @@ pub(super) fn readonly_remount(text: &[u8]) -> Option<Meaning<'_>> {
 pub(super) fn xfs_shutdown(text: &[u8]) -> Option<Meaning<'_>> {
     let mut scan = Scan::new(text);
     let device = xfs_device(&mut scan)?;
-    let said = scan.rest();
-    let shut = has(said, b"Shutting down filesystem")
-        || said.starts_with(b"Filesystem has been shut down due to ");
+    let shut =
+        scan.rest().starts_with(b"Filesystem has been shut down due to ") || ends_in_shutdown(scan);
     let how = ReadonlyHow::XfsShutdown;
     shut.then_some((device, Detail::Readonly { how }))
 }
 
+/// Accepts text that ends in `Shutting down filesystem`, `.` or `: DEV`.
+///
+/// What stands before may quote anything: a task may call itself `XFS (a): ` and fault in a file
+/// with these words in its name, but then `[ADDRESS+LENGTH]` follows.
+fn ends_in_shutdown(mut scan: Scan<'_>) -> bool {
+    if scan.until_last(b"Shutting down filesystem").is_none() {
+        return false;
+    }
+    if scan.literal(b": ").is_some() {
+        return scan.run(is_name_byte).is_some() && scan.at_end();
+    }
+    let _ = scan.literal(b".");
+    scan.at_end()
+}
+
 /// Takes `XFS (DEV): `, or `Filesystem "DEV": ` as kernels up to 2.6 print it.
 fn xfs_device<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
-    match scan.one_of(&[b"XFS (", b"Filesystem \"", b"Filesystem "])? {
-        0 => scan.until(b"): "),
-        1 => scan.until(b"\": "),
-        _ => scan.until(b": "),
-    }
+    let end: &[u8] = match scan.one_of(&[b"XFS (", b"Filesystem \"", b"Filesystem "])? {
+        0 => b"): ",
+        1 => b"\": ",
+        _ => b": ",
+    };
+    let device = scan.run(is_name_byte)?;
+    scan.literal(end)?;
+    Some(device)
+}
+
+/// Accepts what stands in the name of a block device.
+fn is_name_byte(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.!/".contains(byte)
 }
 
 /// Confirms `BTRFS info (device DEV state EA): forced readonly`.
@@ -43,16 +65,29 @@ fn xfs_device<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
 /// `fs/btrfs/super.c`, `fs/btrfs/fs.c` (`__btrfs_handle_fs_error`).
 pub(super) fn btrfs_forced_readonly(text: &[u8]) -> Option<Meaning<'_>> {
     let mut scan = Scan::new(text);
-    let rest = match scan.one_of(&[b"BTRFS", b"btrfs"])? {
-        0 => scan.until(b": ").map(|head| (head, scan.rest())),
-        _ => scan.literal(b" is ").map(|()| (&[][..], scan.rest())),
+    let device = match scan.one_of(&[b"BTRFS", b"btrfs is "])? {
+        0 => btrfs_device(&mut scan)?,
+        _ => &[],
     };
-    let (head, said) = rest?;
-    let device = find(head, b"(device ").and_then(|_| device_in_parentheses(head)).unwrap_or(b"");
+    scan.literal(b"forced readonly")?;
     let how = ReadonlyHow::BtrfsForced;
-    Scan::new(said.strip_prefix(b"forced readonly")?)
-        .at_end()
-        .then_some((device, Detail::Readonly { how }))
+    scan.at_end().then_some((device, Detail::Readonly { how }))
+}
+
+/// Takes ` info (device DEV state EA): `, ` info (device DEV: state EA): ` or `: `.
+fn btrfs_device<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
+    if scan.literal(b": ").is_some() {
+        return Some(&[]);
+    }
+    scan.literal(b" ")?;
+    scan.run(u8::is_ascii_lowercase)?;
+    if scan.literal(b": ").is_some() {
+        return Some(&[]);
+    }
+    scan.literal(b" (device ")?;
+    let device = scan.run(is_name_byte)?;
+    scan.until(b"): ")?;
+    Some(device)
 }
 
 /// Confirms `EXT4-fs error (device DEV)`; `EXT4-fs error: N callbacks suppressed` is none.
@@ -76,7 +111,11 @@ fn driver_and_device<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
     let _ = ahead.literal(b"-fs");
     let device = match ahead.one_of(&[b": ", b" ("])? {
         0 => &[][..],
-        _ => ahead.until(b"): ")?,
+        _ => {
+            let device = ahead.run(is_name_byte)?;
+            ahead.literal(b"): ")?;
+            device
+        }
     };
     *scan = ahead;
     Some(device)
@@ -85,7 +124,6 @@ fn driver_and_device<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
 /// Returns the device in `(device DEV)` or `(device DEV state EA)`.
 fn device_in_parentheses(text: &[u8]) -> Option<&[u8]> {
     let mut scan = Scan::new(text);
-    scan.until(b"(device ")?;
-    let inside = scan.until(b")")?;
-    Scan::new(inside).word()
+    scan.literal(b"(device ")?;
+    scan.run(is_name_byte)
 }

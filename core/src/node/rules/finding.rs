@@ -149,6 +149,12 @@ impl Detail {
         }
     }
 
+    /// Returns whether the records after it may add to it.
+    #[must_use]
+    pub const fn takes_lines(self) -> bool {
+        matches!(self, Self::Cper { .. } | Self::HungTask { .. })
+    }
+
     /// Returns the event that it is, if any.
     #[must_use]
     pub const fn event(self) -> Option<EventReason> {
@@ -180,7 +186,7 @@ impl Detail {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let object = &self.object;
+        let object = Named(&self.object);
         match self.detail {
             Detail::Ata => write!(f, "{object} reported an error"),
             Detail::BlockRequest { error, sector } => {
@@ -210,6 +216,15 @@ impl fmt::Display for Finding {
             Detail::Xid { number } => write!(f, "GPU {object} reported Xid {number}"),
         }?;
         write!(f, ": {}", self.line)
+    }
+}
+
+/// An object, or words for one whose name is not known.
+struct Named<'a>(&'a Object);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "of unknown name" } else { self.0.as_str() })
     }
 }
 

@@ -6,7 +6,7 @@ use super::Meaning;
 use super::finding::Detail;
 use crate::bounds::RECORD_TEXT_MAX;
 use crate::wire::cper::{Line, Part, Severity};
-use crate::wire::scan::{Scan, has};
+use crate::wire::scan::Scan;
 
 /// Confirms the severity line of a firmware error record; a section's own severity is none.
 pub(super) fn cper_severity(text: &[u8]) -> Option<Meaning<'_>> {
@@ -45,10 +45,21 @@ pub(super) fn edac_read(text: &[u8]) -> Option<Meaning<'_>> {
 /// One of them is a single record of three lines, each with its own `NVRM: `; the words may break
 /// anywhere.
 pub(super) fn gpu_off_bus(text: &[u8]) -> Option<Meaning<'_>> {
-    text.strip_prefix(b"NVRM: ")?;
-    let fallen = has(&joined_lines(text), b"fallen off the bus");
+    let said = text.strip_prefix(b"NVRM: ")?;
+    // A client chooses what other lines of the driver quote, and a task its own name: the head and
+    // the end must be the driver's.
+    let is_of_a_gpu = GPU_HEADS.iter().any(|head| said.starts_with(head));
+    let joined = joined_lines(text);
+    let joined = joined.trim_ascii_end();
+    let joined = joined.strip_suffix(b".").unwrap_or(joined);
+    let joined = joined.strip_suffix(b" and is not responding to commands").unwrap_or(joined);
+    let fallen = is_of_a_gpu && joined.ends_with(b"fallen off the bus");
     fallen.then_some((pci_address(text).unwrap_or(b""), Detail::GpuOffBus))
 }
+
+/// How the driver begins what it says of a lost GPU, in one record or in several.
+const GPU_HEADS: [&[u8]; 6] =
+    [b"Xid (", b"GPU ", b"The NVIDIA GPU ", b"system has ", b"fallen off ", b"has fallen off "];
 
 /// Returns `text` with each line break, and the `NVRM: ` after it, as one space.
 fn joined_lines(text: &[u8]) -> Vec<u8, RECORD_TEXT_MAX> {
@@ -69,6 +80,9 @@ pub(super) fn xid(text: &[u8]) -> Option<Meaning<'_>> {
     // With multi-instance GPUs ` GPU-I:NN` follows the address.
     let mut inside = Scan::new(scan.until(b"): ")?);
     let address = inside.word()?;
+    if !address.iter().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte)) {
+        return None;
+    }
     let number = scan.number()?;
     Some((without_function(address), Detail::Xid { number }))
 }

@@ -1,8 +1,9 @@
 //! The kernel rule table: from a record of the kernel log to what it means.
 //!
 //! An automaton finds which fragments stand in a record; a small parser confirms each fault that
-//! they may mean, from the first byte on. A name or a text that someone chose (a task's, a
-//! directory's, a USB product's) stands later in a line, so it cannot pose as a fault.
+//! they may mean, from the first byte on and, where the line sets a condition, to the last. What
+//! someone chose must not pose as a fault: a task's name of 15 bytes may stand at the front of a
+//! line (`COMM[PID]: segfault ... in FILE[...]`), a name of any length in the middle.
 
 mod automaton;
 mod filesystem;

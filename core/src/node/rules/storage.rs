@@ -2,23 +2,22 @@
 
 use super::Meaning;
 use super::finding::{BlockError, Detail};
-use crate::bounds::BLOCK_HEAD_MAX;
+use crate::bounds::BLOCK_ERROR_NAME_MAX;
 use crate::wire::scan::{Scan, has};
 
 /// Confirms `I/O error, dev DEV, sector N`, in the wordings since 3.x.
 ///
-/// `block/blk-core.c` (`blk_status_to_str`), `block/blk-mq.c` (`blk_print_req_error`); a function's
-/// name stood in front up to 5.15.
+/// `block/blk-core.c` (`blk_status_to_str`), `block/blk-mq.c` (`blk_print_req_error`); one of three
+/// functions' names stood in front up to 5.15.
 pub(super) fn block_request(text: &[u8]) -> Option<Meaning<'_>> {
     let mut scan = Scan::new(text);
-    let head = scan.until(b" error, dev ")?;
-    let name = head.rsplit(|byte| *byte == b':').next()?.trim_ascii_start();
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b" /_:-".contains(byte);
-    if name.is_empty() || head.len() > BLOCK_HEAD_MAX || !head.iter().all(is_name) {
+    let _ = scan.one_of(&[b"blk_update_request: ", b"print_req_error: ", b"end_request: "]);
+    let name = scan.until(b" error, dev ")?;
+    let is_name = |byte: &u8| byte.is_ascii_alphabetic() || b" /-".contains(byte);
+    if name.is_empty() || name.len() > BLOCK_ERROR_NAME_MAX || !name.iter().all(is_name) {
         return None;
     }
-    let device = scan.until(b",")?;
-    scan.literal(b" sector ")?;
+    let device = scan.until(b", sector ")?;
     let sector = scan.number()?;
     Some((device, Detail::BlockRequest { error: block_error(name), sector }))
 }
@@ -67,11 +66,12 @@ fn controller_fault(text: &[u8]) -> Option<&[u8]> {
     (failed || is_timeout(said)).then_some(device)
 }
 
+/// Local controllers name the I/O, older fabrics the queue.
+
 fn is_timeout(said: &[u8]) -> bool {
-    said.starts_with(b"I/O ")
-        && has(said, b" QID ")
-        && has(said, b" timeout")
-        && !has(said, b"completion polled")
+    let of_io = said.starts_with(b"I/O ") && has(said, b" QID ") && has(said, b" timeout");
+    let of_queue = said.starts_with(b"queue ") && has(said, b": timeout ");
+    (of_io || of_queue) && !has(said, b"completion polled")
 }
 
 /// Reads `nvme0n1: COMMAND @ LBA N, M blocks, ERROR (sct 0xN / sc 0xN)`.
@@ -154,11 +154,12 @@ fn device_numbers<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
 }
 
 /// How the controller lines begin that report a failure.
-const CONTROLLER_FAULTS: [&[u8]; 6] = [
+const CONTROLLER_FAULTS: [&[u8]; 7] = [
     b"controller is down; ",
     b"Removing after probe failure",
     b"Disabling device after reset failure",
     b"frozen state error detected",
+    b"failure state error detected",
     b"Device not ready; aborting ",
     b"Failed status: ",
 ];

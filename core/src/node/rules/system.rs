@@ -2,6 +2,7 @@
 
 use super::Meaning;
 use super::finding::Detail;
+use crate::bounds::COMM_MAX;
 use crate::catalog::CRITICAL_TASKS;
 use crate::wire::scan::Scan;
 
@@ -16,6 +17,8 @@ pub(super) fn hung_task(text: &[u8]) -> Option<Meaning<'_>> {
     let mut who = Scan::new(scan.until_last(b" for more than ")?);
     let seconds = scan.number()?;
     scan.literal(b" seconds")?;
+    let _ = scan.literal(b".");
+    scan.at_end().then_some(())?;
 
     let task = who.until_last(b" blocked")?;
     let mut wait = who;
@@ -27,7 +30,9 @@ pub(super) fn hung_task(text: &[u8]) -> Option<Meaning<'_>> {
     let mut name = Scan::new(task);
     let comm = name.until_last(b":")?;
     let pid = name.number()?;
-    name.at_end().then_some(())?;
+    if !name.at_end() || comm.len() > COMM_MAX {
+        return None;
+    }
     let critical = CRITICAL_TASKS.iter().any(|critical| critical.matches(comm));
     Some((task, Detail::HungTask { critical, pid, seconds }))
 }

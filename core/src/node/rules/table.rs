@@ -124,23 +124,28 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         fault: Fault::Nvme,
-        fragments: &["nvme", " failure status: "],
+        fragments: &["nvme", "after probe failure"],
         example: "nvme nvme7: Removing after probe failure status: -5",
     },
     Rule {
         fault: Fault::Nvme,
-        fragments: &["nvme", " reset failure: "],
+        fragments: &["nvme", "after reset failure"],
         example: "nvme nvme7: Disabling device after reset failure: -5",
     },
     Rule {
         fault: Fault::Nvme,
-        fragments: &["nvme", "frozen state error detected"],
+        fragments: &["nvme", " state error detected"],
         example: "nvme nvme7: frozen state error detected, reset controller",
     },
     Rule {
         fault: Fault::Nvme,
         fragments: &["nvme", " QID ", " timeout"],
         example: "nvme nvme7: I/O tag 3 (0003) opcode 0x1 (I/O Cmd) QID 2 timeout, aborting",
+    },
+    Rule {
+        fault: Fault::Nvme,
+        fragments: &["nvme", ": queue ", ": timeout "],
+        example: "nvme nvme7: queue 3: timeout request 0x1f type 4",
     },
     Rule {
         fault: Fault::Nvme,
