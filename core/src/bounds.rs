@@ -53,9 +53,6 @@ pub const EVENT_WRITES_MAX: usize = 20;
 /// The largest published attach limit for volumes is 256 a node; this is twice that.
 pub const DEVICES_MAX: usize = 512;
 
-/// Most bytes of a mount point that a message quotes.
-pub const MOUNT_POINT_MAX: usize = 48;
-
 /// Most bytes of the path of the kubelet's directory; the usual one has 16.
 pub const KUBELET_DIR_MAX: usize = 64;
 

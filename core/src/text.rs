@@ -135,7 +135,12 @@ fn shown(c: char) -> char {
     match c {
         '\n' | '\t' => ' ',
         // Zero-width and bidirectional controls (Unicode Standard Annex 9).
-        '\u{200b}'..='\u{200f}'
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}'
+        | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{2069}'
         | '\u{feff}' => char::REPLACEMENT_CHARACTER,

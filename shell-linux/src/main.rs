@@ -48,10 +48,11 @@ const NO_CLUSTER: &str = "this version knows no cluster: say `run --standalone`"
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logger::init(arguments.log_level);
+    let watches = matches!(arguments.command, Some(Command::Run(_)));
     match perform(arguments) {
         Ok(code) => code,
-        // Whoever read the output has seen enough.
-        Err(problem) if is_broken_pipe(&problem) => ExitCode::SUCCESS,
+        // Whoever read the output has seen enough; but a watch that ends is not a success.
+        Err(problem) if !watches && is_broken_pipe(&problem) => ExitCode::SUCCESS,
         Err(problem) => {
             let _ = writeln!(io::stderr(), "fettle-agent: {problem:#}");
             ExitCode::FAILURE

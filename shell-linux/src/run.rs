@@ -4,11 +4,13 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::thread;
 
 use fettle_core::catalog::{Clear, ConditionType, EventReason};
 use fettle_core::journal::{Stamp, Step};
 use fettle_core::node::agent::{self, Agent, Input, Output, Outputs, Settings};
 use fettle_core::node::log::LogState;
+use fettle_core::text::Text;
 use log::{error, info, warn};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -64,6 +66,9 @@ pub struct Args {
 /// Why the agent ends otherwise than it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// Nothing reads the kernel log any more.
+    #[error("the thread that reads the kernel log has ended")]
+    Blind,
     /// It cannot run at all.
     #[error("cannot start")]
     Start(#[source] io::Error),
@@ -92,6 +97,7 @@ pub enum RunError {
 pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(), RunError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Start)?;
+    end_in_time().map_err(RunError::Start)?;
     let mut session = Session::start(&args, out, format)?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
     let mut questions = questions(args.metrics_listen).await?;
@@ -104,7 +110,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             () = &mut end => break,
-            Some(batch) = batches.recv() => session.on_batch(&batch)?,
+            batch = batches.recv() => session.on_batch(&batch.ok_or(RunError::Blind)?)?,
             Some(question) = questions.recv() => session.on_question(question),
             Some(finished) = session.runner.next() => session.on_finished(&finished)?,
             () = wakeup => session.on_wakeup()?,
@@ -112,6 +118,30 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
         session.finish_turn()?;
     }
     session.end()
+}
+
+/// Ends the process a little after a signal, if the loop has not: whoever reads standard output
+/// may have stopped reading without going away.
+fn end_in_time() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let guard = move || {
+        runtime.block_on(async {
+            let (Ok(mut terminate), Ok(mut interrupt)) =
+                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+            else {
+                return;
+            };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        thread::sleep(END_WITHIN);
+        error!("standard output takes nothing any more; ending without the rest");
+        std::process::exit(1);
+    };
+    thread::Builder::new().name("end".to_owned()).stack_size(GUARD_STACK_BYTES).spawn(guard)?;
+    Ok(())
 }
 
 /// Serves metrics where that is wanted; else no question ever comes.
@@ -137,6 +167,8 @@ struct Session<'o, W> {
     /// When the state was last saved, and whether something has changed since.
     saved: Stamp,
     unsaved: Unsaved,
+    /// Whether the last try to save failed.
+    save_fails: bool,
     /// When the watchdog last heard of the agent.
     fed: Stamp,
 }
@@ -184,6 +216,7 @@ impl<'o, W: Write> Session<'o, W> {
             state,
             saved,
             unsaved,
+            save_fails: false,
             fed: saved,
         };
         session.apply(Input::Started(settings))?;
@@ -310,7 +343,8 @@ impl<'o, W: Write> Session<'o, W> {
         let now = clock::stamp();
         let due = match self.unsaved {
             Unsaved::Nothing => false,
-            Unsaved::Told => true,
+            Unsaved::Told if !self.save_fails => true,
+            Unsaved::Told => now.at.since(self.saved.at) >= SAVE_RETRIED_EVERY,
             Unsaved::Place => now.at.since(self.saved.at) >= PLACE_SAVED_EVERY,
         };
         if due {
@@ -330,11 +364,19 @@ impl<'o, W: Write> Session<'o, W> {
         }
     }
 
+    /// What could not be saved is tried again, and said once.
     fn save(&mut self, now: Stamp) {
         self.saved = now;
-        self.unsaved = Unsaved::Nothing;
-        if let Err(problem) = self.state.save(&self.agent) {
-            warn!("{}", chain(&problem));
+        match self.state.save(&self.agent) {
+            Ok(()) => {
+                self.unsaved = Unsaved::Nothing;
+                self.save_fails = false;
+            }
+            Err(problem) if !self.save_fails => {
+                self.save_fails = true;
+                warn!("{}; trying again", chain(&problem));
+            }
+            Err(_) => {}
         }
     }
 
@@ -342,8 +384,12 @@ impl<'o, W: Write> Session<'o, W> {
         let now = clock::stamp().at;
         let core = self.agent.next_wakeup().map(|at| at.since(now));
         let probe = self.runner.next_deadline().map(|at| at.since(now));
-        let place = (self.unsaved == Unsaved::Place)
-            .then(|| PLACE_SAVED_EVERY.saturating_sub(now.since(self.saved.at)));
+        let saves_every = match self.unsaved {
+            Unsaved::Nothing => None,
+            Unsaved::Place => Some(PLACE_SAVED_EVERY),
+            Unsaved::Told => Some(SAVE_RETRIED_EVERY),
+        };
+        let place = saves_every.map(|every| every.saturating_sub(now.since(self.saved.at)));
         let watchdog = self.notifier.watchdog_interval();
         let watchdog = watchdog.map(|every| every.saturating_sub(now.since(self.fed.at)));
         // A millisecond more, so that the clock has passed the moment, not just reached it.
@@ -354,8 +400,9 @@ impl<'o, W: Write> Session<'o, W> {
     fn end(mut self) -> Result<(), RunError> {
         self.notifier.send("STOPPING=1");
         while !self.step(Input::Stopping)?.is_empty() {}
+        self.finish_turn()?;
         self.save(clock::stamp());
-        self.finish_turn()
+        Ok(())
     }
 }
 
@@ -364,9 +411,10 @@ fn settings(args: &Args) -> Settings {
 
     let mut settings =
         Settings { trust_userspace: args.trust_userspace_kmsg, ..Settings::default() };
-    let directory = args.kubelet_dir.as_os_str().as_bytes();
-    settings.kubelet_dir =
-        fettle_core::text::Text::from_bytes(directory.strip_suffix(b"/").unwrap_or(directory));
+    // The mount table shows paths without links.
+    let directory = args.kubelet_dir.canonicalize().unwrap_or_else(|_| args.kubelet_dir.clone());
+    let directory = directory.as_os_str().as_bytes();
+    settings.kubelet_dir = Text::from_bytes(directory.strip_suffix(b"/").unwrap_or(directory));
     for (condition, clear) in &args.clear {
         if let Some(rule) = settings.clear.get_mut(condition.index()) {
             *rule = *clear;
@@ -434,8 +482,17 @@ fn duration(argument: &str) -> Result<Duration, String> {
     }
 }
 
+/// A service manager that asked is answered within 2 s.
+const END_WITHIN: Duration = Duration::from_millis(1500);
+
+/// The guard waits, and calls nothing deep.
+const GUARD_STACK_BYTES: usize = 128 * 1024;
+
 /// How often the place in the log is saved while nothing is told.
 const PLACE_SAVED_EVERY: Duration = Duration::from_secs(1);
+
+/// How often a state that could not be saved is tried again.
+const SAVE_RETRIED_EVERY: Duration = Duration::from_secs(10);
 
 /// As good as never: a year.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);

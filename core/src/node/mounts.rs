@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{DEVICES_MAX, MOUNT_POINT_MAX};
+use crate::bounds::DEVICES_MAX;
 use crate::node::rules::Object;
-use crate::text::Text;
 use crate::wire::proc::Mount;
 use crate::wire::scan::Scan;
 
@@ -23,8 +22,6 @@ pub struct Mounts {
 pub struct Device {
     /// The kernel's name of it, such as `sda1` or `dm-3`.
     pub name: Object,
-    /// Where it is mounted first: for the node's, the first place that is not a volume's.
-    pub mount_point: Text<MOUNT_POINT_MAX>,
     /// Whose it is.
     pub scope: DeviceScope,
     /// Whether every one of its mounts can be written to.
@@ -73,17 +70,15 @@ impl Mounts {
     fn note(&mut self, name: &[u8], errors: Option<u64>, mount: &Mount<'_>, kubelet_dir: &[u8]) {
         let name = Object::from_bytes(name);
         let scope = scope_of(mount.mount_point, kubelet_dir);
-        let mount_point = Text::from_bytes(mount.mount_point);
         let writable = mount.is_writable();
         if let Some(known) = self.devices.iter_mut().find(|device| device.name == name) {
             known.writable &= writable;
             if known.scope == DeviceScope::Volume && scope == DeviceScope::Node {
                 known.scope = scope;
-                known.mount_point = mount_point;
             }
             return;
         }
-        let device = Device { name, mount_point, scope, writable, errors };
+        let device = Device { name, scope, writable, errors };
         if self.devices.push(device).is_err() {
             self.omitted = self.omitted.saturating_add(1);
         }

@@ -131,7 +131,13 @@ fn without_dmesg_time(line: &[u8]) -> &[u8] {
         scan.number()?;
         scan.literal(b".")?;
         scan.number()?;
-        scan.literal(b"] ")
+        scan.literal(b"]")?;
+        // With CONFIG_PRINTK_CALLER the task or processor follows: `[    T1]`.
+        if scan.literal(b"[").is_some() {
+            scan.run(|byte| byte.is_ascii_alphanumeric() || *byte == b' ')?;
+            scan.literal(b"]")?;
+        }
+        scan.literal(b" ")
     })();
     if time.is_some() { scan.rest() } else { line }
 }
@@ -222,6 +228,8 @@ mod tests {
         for (line, want) in [
             ("[    5.123456] a", "a"),
             ("[12345.000001] [x] a", "[x] a"),
+            ("[    5.123456][    T1] a", "a"),
+            ("[    5.123456][   C12] a", "a"),
             ("[Hardware Error]: a", "[Hardware Error]: a"),
             ("[5.1]a", "[5.1]a"),
         ] {

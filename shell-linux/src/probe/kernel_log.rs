@@ -110,14 +110,12 @@ impl Follower {
         let mut batch = Batch::default();
         loop {
             match device.read() {
-                Reading::Record(record) => {
-                    self.down = None;
-                    *wait = BACKOFF_MIN;
-                    batch.push_record(record);
-                }
+                Reading::Record(record) => batch.push_record(record),
                 Reading::Overrun => batch.events.push(Event::Overrun),
                 Reading::Empty => {
+                    // Only a device that was read to its end is well again.
                     self.down = None;
+                    *wait = BACKOFF_MIN;
                     batch.events.push(Event::CaughtUp);
                     self.send(core::mem::take(&mut batch))?;
                     device.wait(WAIT_MAX);

@@ -8,6 +8,8 @@ use fettle_core::bounds::FRAME_MAX;
 use fettle_core::journal::{self, FrameError, Header, Step};
 use fettle_core::node::agent::Agent;
 
+use crate::store;
+
 /// The journal that is being written.
 ///
 /// At its limit the file becomes `FILE.1`, in place of an older one, and a new file begins with
@@ -88,6 +90,8 @@ impl JournalWriter {
         boot_id: String,
         agent: &Agent,
     ) -> Result<Self, JournalError> {
+        // What an earlier run wrote may be what somebody wants to replay.
+        keep_old(&path)?;
         let file = create(&path)?;
         let buffer = vec![0; FRAME_MAX];
         let mut writer = Self { path, boot_id, limit_bytes, file, written_bytes: 0, buffer };
@@ -120,9 +124,7 @@ impl JournalWriter {
 
     fn rotate(&mut self, agent: &Agent) -> Result<(), JournalError> {
         self.flush()?;
-        let mut old = self.path.clone().into_os_string();
-        old.push(".1");
-        fs::rename(&self.path, &old).map_err(|source| write_error(&self.path, source))?;
+        keep_old(&self.path)?;
         self.file = create(&self.path)?;
         self.written_bytes = 0;
         self.begin(agent)
@@ -191,7 +193,17 @@ impl JournalReader {
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, JournalError> {
-    File::create(path).map(BufWriter::new).map_err(|source| write_error(path, source))
+    store::create(path).map(BufWriter::new).map_err(|source| write_error(path, source))
+}
+
+/// Makes `FILE` `FILE.1`, if it is there.
+fn keep_old(path: &Path) -> Result<(), JournalError> {
+    let mut old = path.to_owned().into_os_string();
+    old.push(".1");
+    match fs::rename(path, &old) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(write_error(path, source)),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn write(

@@ -3,13 +3,16 @@
 //! One file on a tmpfs: a journal's header with the boot id, and the agent. It is replaced as a
 //! whole, so a crash leaves the old one or the new one.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs::{self, DirBuilder};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use fettle_core::bounds::FRAME_MAX;
 use fettle_core::journal::{self, Header};
 use fettle_core::node::agent::Agent;
+
+use crate::store;
 
 /// The file that holds the state.
 #[derive(Debug)]
@@ -85,7 +88,8 @@ impl StateFile {
         let mut frames = bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec);
         let mut header = frames.next().ok_or_else(content)?;
         let header = journal::read_header(&mut header).map_err(|_| content())?;
-        if header.boot_id.as_str() != self.boot_id {
+        // A boot without an id cannot be told from another.
+        if self.boot_id.is_empty() || header.boot_id.as_str() != self.boot_id {
             return Err(StateError::OtherBoot { path: self.path.clone() });
         }
         let mut agent = frames.next().ok_or_else(content)?;
@@ -112,10 +116,14 @@ impl StateFile {
 
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         let new = self.path.with_extension("new");
-        fs::write(&new, bytes)?;
+        match fs::remove_file(&new) {
+            Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
+            Ok(()) | Err(_) => {}
+        }
+        store::create(&new)?.write_all(bytes)?;
         fs::rename(&new, &self.path)
     }
 }
@@ -124,7 +132,7 @@ impl StateFile {
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(FRAME_MAX).unwrap_or(u64::MAX).saturating_mul(2);
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    store::open(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -147,6 +155,25 @@ mod tests {
         assert_eq!(file.load().unwrap().as_deref(), Some(&agent));
         let other = StateFile::new(directory.path(), "b2".to_owned());
         assert!(matches!(other.load(), Err(StateError::OtherBoot { .. })));
+    }
+
+    #[test]
+    fn links_and_pipes_that_someone_planted_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, directory.path().join("state.new")).unwrap();
+        let mut file = StateFile::new(directory.path(), "b1".to_owned());
+        file.save(&Agent::new(Settings::default())).unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!(file.load().unwrap().is_some());
+
+        let path = directory.path().join("state");
+        fs::remove_file(&path).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        assert!(matches!(file.load(), Err(StateError::Read { .. })));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The mount table, with the kernel's name of each device and its file system's error count.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -36,18 +37,30 @@ pub fn read() -> io::Result<Vec<u8>> {
 /// btrfs shows a number of its own instead of the device's; then the source's number counts.
 fn device_name(mount: &Mount<'_>) -> Option<String> {
     let (major, minor) = match mount.device {
-        (0, _) => source_numbers(mount.source)?,
+        (0, _) => match source_numbers(mount.source) {
+            Some(numbers) => numbers,
+            None => return source_name(mount.source),
+        },
         numbers => numbers,
     };
-    let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    Some(link.file_name()?.to_str()?.to_owned())
+    let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let name = link.as_deref().and_then(Path::file_name).and_then(OsStr::to_str);
+    // A disk that was taken away has no entry any more, but is still mounted.
+    name.map(str::to_owned).or_else(|| source_name(mount.source))
+}
+
+/// Returns the kernel's name of a device by its path, through a link such as `/dev/mapper/NAME`.
+fn source_name(source: &[u8]) -> Option<String> {
+    let path = source.starts_with(b"/dev/").then(|| Path::new(OsStr::from_bytes(source)))?;
+    let target = fs::read_link(path).unwrap_or_else(|_| path.to_owned());
+    Some(target.file_name()?.to_str()?.to_owned())
 }
 
 fn source_numbers(source: &[u8]) -> Option<(u32, u32)> {
     if !source.starts_with(b"/dev/") {
         return None;
     }
-    let path = PathBuf::from(std::ffi::OsStr::from_bytes(source));
+    let path = PathBuf::from(OsStr::from_bytes(source));
     let device = fs::metadata(path).ok()?.rdev();
     (device != 0).then(|| (major(device), minor(device)))
 }
@@ -63,6 +76,16 @@ fn error_count(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_that_is_gone_still_has_the_name_of_its_path() {
+        let mount = Mount::parse(b"1 2 4095:77 / /mnt rw - ext4 /dev/sdzz9 rw").unwrap();
+        assert_eq!(device_name(&mount).as_deref(), Some("sdzz9"));
+        let mount = Mount::parse(b"1 2 0:77 / /mnt rw - btrfs /dev/sdzz9 rw").unwrap();
+        assert_eq!(device_name(&mount).as_deref(), Some("sdzz9"));
+        let mount = Mount::parse(b"1 2 0:77 / /mnt rw - tmpfs tmpfs rw").unwrap();
+        assert_eq!(device_name(&mount), None);
+    }
 
     #[test]
     fn every_line_is_one_that_the_core_reads() {

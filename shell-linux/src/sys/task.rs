@@ -9,6 +9,9 @@ use fettle_core::wire::proc::TaskStat;
 /// Returns what can be seen of the task `pid`.
 #[must_use]
 pub fn read(pid: u64) -> TaskState {
+    if !sees_every_pid() {
+        return TaskState::Unknown;
+    }
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(line) => TaskStat::parse(&line).map_or(TaskState::Unknown, |stat| TaskState::Alive {
             state: stat.state,
@@ -22,6 +25,14 @@ pub fn read(pid: u64) -> TaskState {
         Err(_) => TaskState::Unknown,
     }
 }
+
+/// The kernel log has the pids of the first namespace; in another one they are other tasks'.
+fn sees_every_pid() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST_PID_NAMESPACE)
+}
+
+/// `PROC_PID_INIT_INO` in `include/linux/proc_ns.h`.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 #[cfg(test)]
 mod tests {

@@ -96,19 +96,21 @@ impl Faults {
 
     /// Full means that the condition with the most faults counts its oldest instead of naming it.
     fn open_fault(&mut self, fault: OpenFault) {
-        if self.open.is_full() {
-            let count = |of: &OpenFault| self.of(of.condition).count();
-            let at =
-                (0_usize..).zip(&self.open).max_by_key(|(at, of)| (count(of), usize::MAX - at));
-            let oldest = at.map(|(at, _)| at).unwrap_or_default();
-            let evicted = (oldest < self.open.len()).then(|| self.open.remove(oldest));
-            if let Some(evicted) = evicted
-                && let Some(beyond) = self.beyond.get_mut(evicted.condition.index())
-            {
+        if self.open.is_full()
+            && let Some(oldest) = self.oldest_of_many()
+        {
+            let evicted = self.open.remove(oldest);
+            if let Some(beyond) = self.beyond.get_mut(evicted.condition.index()) {
                 *beyond = beyond.saturating_add(1);
             }
         }
         let _ = self.open.push(fault);
+    }
+
+    /// Returns where the oldest fault of the condition with the most faults stands.
+    fn oldest_of_many(&self) -> Option<usize> {
+        let most = self.open.iter().max_by_key(|fault| self.of(fault.condition).count())?.condition;
+        self.open.iter().position(|fault| fault.condition == most)
     }
 
     /// Forgets every fault of `condition`: a person says that it is over.

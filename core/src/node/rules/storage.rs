@@ -67,7 +67,6 @@ fn controller_fault(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Local controllers name the I/O, older fabrics the queue.
-
 fn is_timeout(said: &[u8]) -> bool {
     let of_io = said.starts_with(b"I/O ") && has(said, b" QID ") && has(said, b" timeout");
     let of_queue = said.starts_with(b"queue ") && has(said, b": timeout ");

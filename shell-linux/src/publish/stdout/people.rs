@@ -87,7 +87,7 @@ impl People {
     fn found_table(&mut self) -> String {
         let found = core::mem::take(&mut self.found);
         if found.is_empty() {
-            return "The kernel has reported no other fault since boot.".to_owned();
+            return "What is left of the kernel log reports no other fault.".to_owned();
         }
         let mut table = table::new(&["FIRST SEEN", "EVENT", "OBJECT", "COUNT", "MESSAGE"]);
         for row in found {
@@ -97,7 +97,7 @@ impl People {
             0 => String::new(),
             omitted => format!("\nand {omitted} more"),
         };
-        format!("Reported by the kernel since boot\n{}{more}", table::render(&table))
+        format!("Reported by what is left of the kernel log\n{}{more}", table::render(&table))
     }
 
     fn keep(&mut self, row: [String; 5]) {
