@@ -247,8 +247,9 @@ fn text(mut field: &[u8]) -> &[u8] {
 
 /// Returns a temperature of a page in degrees Celsius.
 #[must_use]
-pub fn celsius(kelvins: u16) -> i32 {
-    i32::from(kelvins).saturating_sub(273)
+pub fn celsius(kelvins: u16) -> i16 {
+    let celsius = i32::from(kelvins).saturating_sub(273);
+    i16::try_from(celsius).unwrap_or(i16::MAX)
 }
 
 /// Size of the SMART / Health Information log page.
@@ -363,6 +364,7 @@ mod tests {
         page[266..268].copy_from_slice(&355_u16.to_le_bytes());
         let identity = Identity::parse(&page).unwrap();
         assert_eq!(identity.warning_temperature_k.map(celsius), Some(82));
+        assert_eq!((celsius(0), celsius(u16::MAX)), (-273, i16::MAX));
     }
 
     proptest! {
