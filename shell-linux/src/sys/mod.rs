@@ -1,6 +1,14 @@
 //! Interfaces of the kernel, one file each.
 
+pub mod bert;
+pub mod dm;
+pub mod edac;
+pub mod file;
 pub mod kmsg;
 pub mod mounts;
 pub mod notify;
+pub mod nvme;
+pub mod pstore;
+pub mod statfs;
 pub mod task;
+pub mod timex;
