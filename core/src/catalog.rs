@@ -282,6 +282,18 @@ impl ConditionType {
         self as usize
     }
 
+    /// Returns how a person may have it cleared besides by hand; none where there is no choice.
+    #[must_use]
+    pub fn clear_choices(self) -> &'static [Clear] {
+        if matches!(self, Self::KernelDeadlock | Self::ReadonlyFilesystem) {
+            &[Clear::Held, Clear::Proof]
+        } else if self.row().clear == Clear::Held {
+            &[Clear::Held]
+        } else {
+            &[]
+        }
+    }
+
     /// Returns the condition whose type is `name`.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
@@ -833,6 +845,20 @@ mod tests {
     fn kinds_stand_in_the_order_of_their_enum() {
         for (index, kind) in ReadingKind::ALL.into_iter().enumerate() {
             assert_eq!(kind.index(), index, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_a_reading_can_prove_is_cleared_by_proof() {
+        for row in &CONDITIONS {
+            let want: &[Clear] = match (row.clear, row.name) {
+                (Clear::Held, "KernelDeadlock" | "ReadonlyFilesystem") => {
+                    &[Clear::Held, Clear::Proof]
+                }
+                (Clear::Held, _) => &[Clear::Held],
+                (Clear::ByHand | Clear::NextGoodRun | Clear::Proof, _) => &[],
+            };
+            assert_eq!(row.condition.clear_choices(), want, "{}", row.name);
         }
     }
 

@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod cmd;
+pub mod config;
 pub mod probe;
 pub mod publish;
 pub mod run;

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use fettle_agent::cmd::{catalog, check, classify, replay};
+use fettle_agent::cmd::{catalog, check, classify, config, replay};
+use fettle_agent::config::ConfigFile;
 use fettle_agent::publish::logger;
 use fettle_agent::publish::stdout::Format;
 use fettle_agent::{probe, run, table};
-use fettle_core::node::agent::Settings;
 use tokio::runtime::Runtime;
 
 /// Finds what is wrong with this node, and says so.
@@ -18,8 +18,8 @@ use tokio::runtime::Runtime;
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// How to print; `classify` prints tables on a terminal and JSON elsewhere, `catalog` and `check`
-    /// print tables, `run` and `replay` print JSON unless told otherwise
+    /// How to print; `classify` prints tables on a terminal and JSON elsewhere, `catalog`, `check`
+    /// and `config` print text, `run` and `replay` print JSON unless told otherwise
     #[arg(short, long, global = true, value_enum)]
     output: Option<Format>,
     /// How much the agent says about itself on standard error
@@ -38,6 +38,8 @@ enum Command {
     Classify(classify::Args),
     /// Print every condition and event
     Catalog,
+    /// Look at a configuration file
+    Config(config::Args),
     /// Do again what a journal says that an agent did
     Replay(replay::Args),
 }
@@ -73,7 +75,8 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Check(args)) => {
             let format = output.unwrap_or(Format::Table);
-            let check = check::run(&args, Settings::default(), probe::all(), &mut out, format);
+            let settings = ConfigFile::new(args.config.clone()).load()?.settings();
+            let check = check::run(&args, settings, probe::all(), &mut out, format);
             let found = runtime()?.block_on(check)?;
             out.flush()?;
             return Ok(exit_code(found));
@@ -82,6 +85,12 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
             classify::run(&args, &mut out, output.unwrap_or_else(for_reader))?;
         }
         Some(Command::Catalog) => catalog::run(&mut out, output.unwrap_or(Format::Table))?,
+        Some(Command::Config(args)) => {
+            let format = output.unwrap_or(Format::Table);
+            let is_ok = config::run(args, &mut out, &mut io::stderr(), format)?;
+            out.flush()?;
+            return Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         Some(Command::Replay(args)) => {
             replay::run(&args, &mut out, output.unwrap_or(Format::Json))?
         }

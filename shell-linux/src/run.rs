@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::clock;
+use crate::config::{self, Config, ConfigError, ConfigFile};
 use crate::probe;
 use crate::probe::kernel_log::{self, Batch, Event};
 use crate::probe::runner::{Finished, Runner};
@@ -34,6 +35,9 @@ pub struct Args {
     /// Need no cluster: print each change as one line
     #[arg(long)]
     pub standalone: bool,
+    /// The configuration, read again at SIGHUP; by default /etc/fettle/agent.yaml if there is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Take records that user space wrote for the kernel's (for tests only)
     #[arg(long)]
     pub trust_userspace_kmsg: bool,
@@ -55,7 +59,7 @@ pub struct Args {
     /// How a condition is cleared besides by hand and by a boot: `held` not at all, `proof` by proof
     #[arg(long, value_name = "CONDITION=held|proof", value_parser = clear_rule)]
     pub clear: Vec<(ConditionType, Clear)>,
-    /// Where to serve /metrics and /healthz; nowhere without it
+    /// Where to serve /metrics and /healthz; without it where the configuration says, if it does
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
     /// End after this long, such as 10s or 5m
@@ -69,6 +73,9 @@ pub enum RunError {
     /// Nothing reads the kernel log any more.
     #[error("the thread that reads the kernel log has ended")]
     Blind,
+    /// It does not know what it is meant to do.
+    #[error("cannot start")]
+    Config(#[source] ConfigError),
     /// It cannot run at all.
     #[error("cannot start")]
     Start(#[source] io::Error),
@@ -98,9 +105,12 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Start)?;
     end_in_time().map_err(RunError::Start)?;
-    let mut session = Session::start(&args, out, format)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(RunError::Start)?;
+    let config = ConfigFile::new(args.config.clone()).load().map_err(RunError::Config)?;
+    let by_file = config.is_set("metrics.listen").then_some(config.listen);
+    let mut session = Session::start(&args, config, out, format)?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
-    let mut questions = questions(args.metrics_listen).await?;
+    let mut questions = questions(args.metrics_listen.or(by_file)).await?;
     let end = sleep(args.run_for.unwrap_or(FOREVER));
     tokio::pin!(end);
     loop {
@@ -110,6 +120,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             () = &mut end => break,
+            _ = hangup.recv() => session.reload(&args)?,
             batch = batches.recv() => session.on_batch(&batch.ok_or(RunError::Blind)?)?,
             Some(question) = questions.recv() => session.on_question(question),
             Some(finished) = session.runner.next() => session.on_finished(&finished)?,
@@ -158,6 +169,7 @@ async fn questions(listen: Option<SocketAddr>) -> Result<mpsc::Receiver<Question
 /// The core, and everything that its outputs go to.
 struct Session<'o, W> {
     agent: Box<Agent>,
+    config: Config,
     printer: Printer<'o, W>,
     runner: Runner,
     observed: Observed,
@@ -185,9 +197,14 @@ enum Unsaved {
 }
 
 impl<'o, W: Write> Session<'o, W> {
-    fn start(args: &Args, out: &'o mut W, format: Format) -> Result<Self, RunError> {
+    fn start(
+        args: &Args,
+        config: Config,
+        out: &'o mut W,
+        format: Format,
+    ) -> Result<Self, RunError> {
         let runner = Runner::new(probe::all());
-        let mut settings = settings(args);
+        let mut settings = settings(args, &config);
         settings.schedule.probes = runner.offers();
         let state = StateFile::new(&args.state_dir, boot_id());
         let agent = state.load().unwrap_or_else(|problem| {
@@ -200,14 +217,13 @@ impl<'o, W: Write> Session<'o, W> {
             .as_ref()
             .map(|path| JournalWriter::create(path.clone(), args.journal_max, boot_id(), &agent));
         let journal = journal.transpose().map_err(RunError::Journal)?;
-        if settings.trust_userspace {
-            warn!("records that user space wrote count as the kernel's; use this for tests only");
-        }
+        warn_of(&settings);
         let printer = Printer::new(out, format);
         let saved = clock::stamp();
         let unsaved = Unsaved::Nothing;
         let mut session = Self {
             agent,
+            config,
             printer,
             runner,
             observed: Observed::default(),
@@ -222,6 +238,33 @@ impl<'o, W: Write> Session<'o, W> {
         session.apply(Input::Started(settings))?;
         session.printer.flush().map_err(RunError::Write)?;
         Ok(session)
+    }
+
+    /// Reads the configuration again; a bad one changes nothing.
+    fn reload(&mut self, args: &Args) -> Result<(), RunError> {
+        let config = match ConfigFile::new(args.config.clone()).load() {
+            Ok(config) => config,
+            Err(problem) => {
+                problem.lines().iter().for_each(|line| error!("{line}"));
+                error!("the configuration stays as it was; mend the file and send SIGHUP again");
+                return Ok(());
+            }
+        };
+        if config.listen != self.config.listen {
+            warn!("metrics.listen takes effect when the agent starts the next time");
+        }
+        let old = settings(args, &self.config);
+        let mut new = settings(args, &config);
+        self.config = config;
+        if old == new {
+            info!("read the configuration again: nothing changes for the checks");
+            return Ok(());
+        }
+        new.schedule.probes = self.runner.offers();
+        warn_of(&new);
+        self.apply(Input::Configured(new))?;
+        info!("read the configuration again: it is in force");
+        Ok(())
     }
 
     fn on_batch(&mut self, batch: &Batch) -> Result<(), RunError> {
@@ -406,11 +449,12 @@ impl<'o, W: Write> Session<'o, W> {
     }
 }
 
-fn settings(args: &Args) -> Settings {
+/// Returns the configuration's settings under the flags, which win.
+fn settings(args: &Args, config: &Config) -> Settings {
     use std::os::unix::ffi::OsStrExt as _;
 
-    let mut settings =
-        Settings { trust_userspace: args.trust_userspace_kmsg, ..Settings::default() };
+    let mut settings = config.settings();
+    settings.trust_userspace |= args.trust_userspace_kmsg;
     // The mount table shows paths without links.
     let directory = args.kubelet_dir.canonicalize().unwrap_or_else(|_| args.kubelet_dir.clone());
     let directory = directory.as_os_str().as_bytes();
@@ -421,6 +465,12 @@ fn settings(args: &Args) -> Settings {
         }
     }
     settings
+}
+
+fn warn_of(settings: &Settings) {
+    if settings.trust_userspace {
+        warn!("records that user space wrote count as the kernel's; use this for tests only");
+    }
 }
 
 /// Says what an outage of the kernel log means and what to do about it.
@@ -458,28 +508,12 @@ fn clear_rule(argument: &str) -> Result<(ConditionType, Clear), String> {
     let (name, rule) = argument.split_once('=').ok_or("expected CONDITION=held or =proof")?;
     let condition = ConditionType::by_name(name)
         .ok_or_else(|| format!("there is no condition {name}; `catalog` lists them"))?;
-    let can_prove =
-        [ConditionType::ReadonlyFilesystem, ConditionType::KernelDeadlock].contains(&condition);
-    match rule {
-        "held" if condition.row().clear == Clear::Held => Ok((condition, Clear::Held)),
-        "proof" if can_prove => Ok((condition, Clear::Proof)),
-        "held" | "proof" => Err(format!("{name} cannot be cleared by {rule}")),
-        _ => Err(format!("{rule} is neither held nor proof")),
-    }
+    Ok((condition, config::clear_rule(condition, rule)?))
 }
 
-/// Parses a whole number of `ms`, `s`, `m` or `h`.
+/// Parses a duration as Go writes it.
 fn duration(argument: &str) -> Result<Duration, String> {
-    let digits = argument.len() - argument.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = argument.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| "expected a number and a unit, such as 10s")?;
-    match unit {
-        "ms" => Ok(Duration::from_millis(number)),
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
-        _ => Err(format!("unit {unit:?} is none of ms, s, m, h")),
-    }
+    config::duration::parse(argument).map_err(|problem| format!("{argument:?} {problem}"))
 }
 
 /// A service manager that asked is answered within 2 s.
@@ -502,16 +536,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_a_unit() {
-        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
-        for wrong in ["", "s", "10", "10d", "-1s", "99999999999999999999s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn only_what_can_be_proven_is_cleared_by_proof() {
         let deadlock = ConditionType::KernelDeadlock;
         assert_eq!(clear_rule("KernelDeadlock=proof"), Ok((deadlock, Clear::Proof)));
@@ -521,5 +545,57 @@ mod tests {
         {
             assert!(clear_rule(wrong).is_err(), "{wrong}");
         }
+    }
+
+    fn args(config: PathBuf, state_dir: PathBuf) -> Args {
+        Args {
+            standalone: true,
+            config: Some(config),
+            trust_userspace_kmsg: false,
+            kmsg: PathBuf::from("/dev/null"),
+            state_dir,
+            kubelet_dir: PathBuf::from("/var/lib/kubelet/"),
+            journal: None,
+            journal_max: 0,
+            clear: vec![(ConditionType::KernelDeadlock, Clear::Held)],
+            metrics_listen: None,
+            run_for: None,
+        }
+    }
+
+    #[test]
+    fn a_reload_takes_a_good_file_and_keeps_the_old_one_at_a_bad() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("agent.yaml");
+        let args = args(file.clone(), directory.path().to_owned());
+        let mut out = Vec::new();
+        let session = Session::start(&args, Config::default(), &mut out, Format::Json);
+        let mut session = session.expect("started");
+        session.apply(Input::LogCaughtUp).expect("applied");
+        for (content, trusts, clear) in [
+            ("role: king", false, Clear::Held),
+            ("kmsg: {trustUserspace: true}", true, Clear::Held),
+            ("kmsg: {trustUserspace: ", true, Clear::Held),
+            ("conditions: {ReadonlyFilesystem: {clear: proof}}", false, Clear::Proof),
+        ] {
+            std::fs::write(&file, content).expect("written");
+            session.reload(&args).expect("reloaded");
+            let settings = session.agent.settings();
+            assert_eq!(settings.trust_userspace, trusts, "{content}");
+            let condition = ConditionType::ReadonlyFilesystem;
+            assert_eq!(settings.clear[condition.index()], clear, "{content}");
+            assert_eq!(session.agent.log().state(), LogState::Live, "{content}");
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let args = args(PathBuf::new(), PathBuf::new());
+        let text =
+            "conditions: {KernelDeadlock: {clear: proof}, ReadonlyFilesystem: {clear: proof}}";
+        let settings = settings(&args, &Config::parse(text).expect("read"));
+        assert_eq!(settings.clear[ConditionType::KernelDeadlock.index()], Clear::Held);
+        assert_eq!(settings.clear[ConditionType::ReadonlyFilesystem.index()], Clear::Proof);
+        assert_eq!(settings.kubelet_dir.as_str(), "/var/lib/kubelet");
     }
 }

@@ -97,6 +97,8 @@ pub enum Input<'a> {
         /// How it ended.
         outcome: Outcome,
     },
+    /// The same process goes on under other settings.
+    Configured(Settings),
     /// There is no further record to read at the moment.
     LogCaughtUp,
     /// The kernel log cannot be read.
@@ -231,6 +233,7 @@ impl Agent {
             Input::MountsUnreadable => self.look_up(now, &Mounts::default(), &mut outputs),
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
+            Input::Configured(settings) => self.on_configured(now, settings, &mut outputs),
             Input::Started(settings) => self.on_started(now, settings, &mut outputs),
             Input::Stopping => {
                 self.write_report(now, Block::take);
@@ -435,6 +438,19 @@ impl Agent {
                 push(outputs, Output::Condition { change: Change::Resumed, condition });
             }
         }
+    }
+
+    /// Runs every check again; a condition that is not wanted any more is forgotten.
+    fn on_configured(&mut self, now: Instant, settings: Settings, outputs: &mut Outputs) {
+        self.settings = settings;
+        self.checks.schedule(now, &self.settings.schedule);
+        self.checks_due = Some(now);
+        for (row, stands) in CONDITIONS.iter().zip(&mut self.conditions) {
+            if !self.settings.schedule.wants(row.condition) {
+                *stands = Condition::default();
+            }
+        }
+        self.judge_all(now, ReadingKind::KernelLog, outputs);
     }
 
     fn on_clear(

@@ -24,6 +24,9 @@ pub struct Args {
     /// Condition to check; without it, every one
     #[arg(value_name = "NAME", value_parser = condition)]
     pub name: Option<ConditionType>,
+    /// The configuration; by default /etc/fettle/agent.yaml if there is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// The kernel log device
     #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
     pub kmsg: PathBuf,

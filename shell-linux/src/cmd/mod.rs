@@ -3,4 +3,5 @@
 pub mod catalog;
 pub mod check;
 pub mod classify;
+pub mod config;
 pub mod replay;

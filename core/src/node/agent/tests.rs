@@ -453,6 +453,19 @@ fn h01_errors_of_a_floppy_are_events_and_nothing_more() {
 }
 
 #[test]
+fn a_condition_that_is_turned_off_is_forgotten_and_told_again_when_it_is_turned_on() {
+    let mut node = Node::new();
+    node.kernel("device-mapper: verity: 202:3: data block 0 is corrupted");
+    let condition = ConditionType::VerityCorruption;
+    let mut settings = Settings::default();
+    settings.schedule.enabled[condition.index()] = false;
+    assert_eq!(node.step(Input::Configured(settings)), Vec::<String>::new());
+    assert_eq!(node.status(condition), None);
+    let said = node.step(Input::Configured(Settings::default()));
+    assert_eq!(said, ["VerityCorruption=True"], "the fault is still open");
+}
+
+#[test]
 fn a_layer_that_the_device_mapper_calls_corrupt_is_verity_corruption() {
     use crate::node::reading::Layer;
     let mut settings = Settings::default();
