@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod cmd;
 pub mod config;
+pub mod errors;
 pub mod probe;
 pub mod publish;
 pub mod run;

@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use crate::clock;
 use crate::config::{self, Config, ConfigError, ConfigFile};
+use crate::errors::chain;
 use crate::probe;
 use crate::probe::kernel_log::{self, Batch, Event};
 use crate::probe::runner::{Finished, Runner};
@@ -488,19 +489,6 @@ fn outage(errno: i32) -> String {
         "cannot read the kernel log: {problem}; its conditions are Unknown until it can be read \
          ({advice}); trying again"
     )
-}
-
-/// Returns an error with its causes, as one sentence.
-#[must_use]
-pub fn chain(problem: &dyn core::error::Error) -> String {
-    let mut sentence = problem.to_string();
-    let mut cause = problem.source();
-    while let Some(problem) = cause {
-        sentence.push_str(": ");
-        sentence.push_str(&problem.to_string());
-        cause = problem.source();
-    }
-    sentence
 }
 
 /// Parses `CONDITION=held|proof`.

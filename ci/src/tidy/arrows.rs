@@ -65,28 +65,28 @@ const CRATES: &[Crate] = &[
         apart: &[&["publish"]],
         rooms: &[
             Room {
-                modules: &["clock", "config", "table"],
+                modules: &["clock", "config", "errors", "table"],
                 may_use: &[],
-                reason: "the clock, the configuration and the form of tables are leaves",
+                reason: "clock, configuration and the form of errors and tables are leaves",
             },
             Room {
                 modules: &["sys"],
-                may_use: &["clock", "config"],
+                may_use: &["clock", "config", "errors"],
                 reason: "a kernel interface does not know which probe asks",
             },
             Room {
                 modules: &["probe"],
-                may_use: &["clock", "config", "sys"],
+                may_use: &["clock", "config", "errors", "sys"],
                 reason: "a probe makes one reading, and does not know who publishes it",
             },
             Room {
                 modules: &["publish"],
-                may_use: &["clock", "config", "table"],
+                may_use: &["clock", "config", "errors", "table"],
                 reason: "a publisher gets what the core gave out, and reads nothing itself",
             },
             Room {
                 modules: &["store"],
-                may_use: &["clock", "config"],
+                may_use: &["clock", "config", "errors"],
                 reason: "a file that the agent keeps for itself does not know what is in it",
             },
             Room { modules: &["cmd", "run"], may_use: ALL, reason: "they put the parts together" },

@@ -7,8 +7,8 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::config::{ConfigError, ConfigFile, Problem};
+use crate::errors::chain;
 use crate::publish::stdout::Format;
-use crate::run::chain;
 
 /// What to do with a configuration.
 #[derive(Debug, clap::Args)]

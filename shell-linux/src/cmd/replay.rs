@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use log::warn;
 
+use crate::errors::chain;
 use crate::publish::stdout::Format;
 use crate::publish::stdout::Printer;
-use crate::run::chain;
 use crate::store::journal::{JournalError, JournalReader};
 
 /// What to replay.

@@ -3,15 +3,22 @@
 //! To add one: a file here with a [`Probe`], and its line in [`all`].
 
 pub mod batch;
+pub mod clock;
+pub mod drives;
 pub mod kernel_log;
+pub mod layers;
 pub mod runner;
 
 use core::time::Duration;
+use std::path::PathBuf;
 
 use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
 
 use self::batch::Batch;
+use self::clock::KernelClock;
+use self::drives::Drives;
+use self::layers::Layers;
 
 /// Makes one kind of reading.
 pub trait Probe: Send {
@@ -32,7 +39,12 @@ pub trait Probe: Send {
 /// Returns every probe that this agent has.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Probe>> {
-    vec![]
+    let root = PathBuf::from("/");
+    vec![
+        Box::new(KernelClock),
+        Box::new(Drives::new(root.clone())),
+        Box::new(Layers::new(root, PathBuf::from("/var/lib/syself/sealed.json"))),
+    ]
 }
 
 /// Long for anything local, short beside the shortest interval of the checks that use it.

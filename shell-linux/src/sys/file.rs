@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fettle_core::text::Text;
 use fettle_core::wire::scan::decimal;
@@ -115,6 +115,12 @@ const NAMES_MAX: usize = 4096;
 
 /// Names of devices have at most 128 bytes, those of files 255.
 const TEXT_MAX: usize = 256;
+
+/// Returns where `path`, which is the node's, stands below `root`.
+#[must_use]
+pub fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
 
 #[cfg(test)]
 mod tests {

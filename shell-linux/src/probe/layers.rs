@@ -1,0 +1,214 @@
+//! Reads the sealed layers: what dm-verity enforces, against what was recorded.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fettle_core::catalog::ReadingKind;
+use fettle_core::node::checks::Outcome;
+use fettle_core::node::reading::{Layer, Reading};
+use fettle_core::wire::dm::{VerityStatus, VerityTable};
+use serde::Deserialize;
+
+use crate::errors::chain;
+use crate::probe::Probe;
+use crate::probe::batch::{Batch, failed};
+use crate::sys::dm::{Control, Device, DmError};
+use crate::sys::file;
+
+/// The probe of `SealedOSTampered`, and of what the device mapper knows of `VerityCorruption`.
+#[derive(Debug)]
+pub struct Layers {
+    root: PathBuf,
+    recorded: PathBuf,
+}
+
+/// The record that was written when the node was provisioned.
+#[derive(Debug, Deserialize)]
+struct Record {
+    layers: Vec<RecordedLayer>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RecordedLayer {
+    name: String,
+    root_hash: String,
+}
+
+/// What the kernel enforces for one layer.
+struct Enforced {
+    hash: String,
+    corrupted: bool,
+}
+
+impl Layers {
+    /// Reads the layers of the node below `root`, against the record at `recorded`.
+    #[must_use]
+    pub fn new(root: PathBuf, recorded: PathBuf) -> Self {
+        Self { root, recorded }
+    }
+
+    fn recorded(&self) -> Result<BTreeMap<String, String>, String> {
+        let mut hashes = self.of_command_line();
+        let path = file::below(&self.root, &self.recorded);
+        let bytes = file::read(&path, RECORD_BYTES)
+            .map_err(|problem| format!("cannot read {}: {problem}", self.recorded.display()))?;
+        if let Some(bytes) = bytes {
+            let record: Record = serde_json::from_slice(&bytes)
+                .map_err(|problem| format!("{}: {problem}", self.recorded.display()))?;
+            hashes.extend(record.layers.into_iter().map(|layer| (layer.name, layer.root_hash)));
+        }
+        Ok(hashes)
+    }
+
+    /// The boot loader may say the root's hash: `roothash=` or `systemd.verity_root_hash=`.
+    fn of_command_line(&self) -> BTreeMap<String, String> {
+        let line = file::line(&self.root.join("proc/cmdline")).unwrap_or_default();
+        let hash = line.split_ascii_whitespace().find_map(|word| {
+            word.strip_prefix("roothash=")
+                .or_else(|| word.strip_prefix("systemd.verity_root_hash="))
+        });
+        hash.map(|hash| (ROOT_LAYER.to_owned(), hash.to_owned())).into_iter().collect()
+    }
+}
+
+impl Probe for Layers {
+    fn read(&mut self, batch: &mut Batch) -> Outcome {
+        let control = match Control::open(&self.root) {
+            Ok(control) => control,
+            Err(problem) => return failed(&format!("cannot ask the device mapper: {problem}")),
+        };
+        let recorded = match self.recorded() {
+            Ok(recorded) => recorded,
+            Err(why) => return failed(&why),
+        };
+        let enforced = match control.map(|control| enforced(&control)).transpose() {
+            Ok(enforced) => enforced.unwrap_or_default(),
+            Err(problem) => return failed(&chain(&problem)),
+        };
+        if enforced.is_empty() && recorded.is_empty() {
+            return Outcome::NotApplicable;
+        }
+        push(batch, &enforced, &recorded);
+        Outcome::Complete
+    }
+
+    fn kind(&self) -> ReadingKind {
+        ReadingKind::SealedLayers
+    }
+}
+
+fn push(
+    batch: &mut Batch,
+    enforced: &BTreeMap<String, Enforced>,
+    recorded: &BTreeMap<String, String>,
+) {
+    for (name, layer) in enforced {
+        batch.push(&Reading::Layer(Layer {
+            name,
+            enforced: &layer.hash,
+            recorded: recorded.get(name).map(String::as_str),
+            corrupted: layer.corrupted,
+        }));
+    }
+    for name in recorded.keys().filter(|name| !enforced.contains_key(*name)) {
+        batch.push_unreadable(name, "a root hash is recorded, but no dm-verity device enforces it");
+    }
+}
+
+fn enforced(control: &Control) -> Result<BTreeMap<String, Enforced>, DmError> {
+    let mut layers = BTreeMap::new();
+    for device in control.devices()? {
+        if let Some(layer) = verity(control, &device)? {
+            layers.insert(device.name, layer);
+        }
+    }
+    Ok(layers)
+}
+
+/// Returns what a device enforces, if it is a dm-verity device.
+fn verity(control: &Control, device: &Device) -> Result<Option<Enforced>, DmError> {
+    let status = control.status(device)?;
+    let Some(status) = status.iter().find(|target| target.kind == VERITY) else {
+        return Ok(None);
+    };
+    // A status that says neither is not taken for a good one.
+    let good = VerityStatus::parse(&status.parameters).is_ok_and(|status| status.good);
+    let table = control.table(device, VERITY)?;
+    let hash = table.first().and_then(|target| {
+        VerityTable::parse(&target.parameters).ok().map(|table| file::shown(table.root_digest))
+    });
+    Ok(Some(Enforced { hash: hash.unwrap_or_default(), corrupted: !good }))
+}
+
+const VERITY: &str = "verity";
+
+/// The layer that the kernel command line speaks of.
+const ROOT_LAYER: &str = "root";
+
+/// Longest record: some dozens of layers.
+const RECORD_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_node_without_layers_and_records_has_nothing_to_check() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(probe(&root).read(&mut Batch::default()), Outcome::NotApplicable);
+    }
+
+    #[test]
+    fn records_come_from_the_file_and_from_the_command_line() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc")).unwrap();
+        fs::write(root.path().join("proc/cmdline"), "quiet roothash=aa rw\n").unwrap();
+        fs::create_dir_all(root.path().join("var/lib/syself")).unwrap();
+        let record = r#"{"layers":[{"name":"usr","rootHash":"bb"}]}"#;
+        fs::write(root.path().join("var/lib/syself/sealed.json"), record).unwrap();
+        let recorded = probe(&root).recorded().unwrap();
+        let want = [("root", "aa"), ("usr", "bb")].map(|(n, h)| (n.to_owned(), h.to_owned()));
+        assert_eq!(recorded, BTreeMap::from(want));
+        // This kernel enforces neither: nobody can tell.
+        let mut batch = Batch::default();
+        assert_eq!(probe(&root).read(&mut batch), Outcome::Complete);
+        assert_eq!(batch.readings().filter(|r| matches!(r, Reading::Unreadable(_))).count(), 2);
+    }
+
+    #[test]
+    fn a_record_that_does_not_parse_says_where() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("var/lib/syself")).unwrap();
+        fs::write(root.path().join("var/lib/syself/sealed.json"), r#"{"layers":[{"#).unwrap();
+        let Outcome::Failed { why } = probe(&root).read(&mut Batch::default()) else {
+            panic!("a half-written record is no record");
+        };
+        assert!(why.as_str().contains("line 1 column"), "{why}");
+    }
+
+    #[test]
+    fn what_is_enforced_stands_against_what_is_recorded() {
+        let enforced = |hash: &str, corrupted| Enforced { hash: hash.to_owned(), corrupted };
+        let layers = BTreeMap::from([
+            ("root".to_owned(), enforced("aa", false)),
+            ("usr".to_owned(), enforced("cc", true)),
+        ]);
+        let recorded = BTreeMap::from([("usr".to_owned(), "bb".to_owned())]);
+        let mut batch = Batch::default();
+        push(&mut batch, &layers, &recorded);
+        let readings: Vec<_> = batch.readings().collect();
+        let [Reading::Layer(root), Reading::Layer(usr)] = readings[..] else {
+            panic!("{readings:?}");
+        };
+        assert_eq!((root.recorded, root.corrupted), (None, false));
+        assert_eq!((usr.enforced, usr.recorded, usr.corrupted), ("cc", Some("bb"), true));
+    }
+
+    fn probe(root: &tempfile::TempDir) -> Layers {
+        let recorded = PathBuf::from("/var/lib/syself/sealed.json");
+        Layers::new(root.path().to_owned(), recorded)
+    }
+}
