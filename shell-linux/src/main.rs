@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use fettle_agent::cmd::{catalog, check, classify, config, replay};
+use fettle_agent::cmd::{catalog, check, classify, clear, config, replay};
 use fettle_agent::config::ConfigFile;
 use fettle_agent::publish::logger;
 use fettle_agent::publish::stdout::Format;
@@ -40,6 +40,8 @@ enum Command {
     Catalog,
     /// Look at a configuration file
     Config(config::Args),
+    /// Say to the running agent that the fault behind a held condition is over
+    Clear(clear::Args),
     /// Do again what a journal says that an agent did
     Replay(replay::Args),
 }
@@ -84,6 +86,7 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Classify(args)) => {
             classify::run(&args, &mut out, output.unwrap_or_else(for_reader))?;
         }
+        Some(Command::Clear(args)) => clear::run(&args)?,
         Some(Command::Catalog) => catalog::run(&mut out, output.unwrap_or(Format::Table))?,
         Some(Command::Config(args)) => {
             let format = output.unwrap_or(Format::Table);

@@ -20,11 +20,13 @@ use crate::clock;
 use crate::config::{self, Config, ConfigError, ConfigFile};
 use crate::errors::chain;
 use crate::probe;
+use crate::probe::clearings;
 use crate::probe::kernel_log::{self, Batch, Event};
 use crate::probe::runner::{Finished, Runner};
 use crate::publish::metrics::{self, Observed, Question};
 use crate::publish::stdout::{Format, Printer};
 use crate::store::boot_id;
+use crate::store::clearing::Clearing;
 use crate::store::journal::{JournalError, JournalWriter};
 use crate::store::state::StateFile;
 use crate::sys::notify::Notifier;
@@ -111,6 +113,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     let by_file = config.is_set("metrics.listen").then_some(config.listen);
     let mut session = Session::start(&args, config, out, format)?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
+    let mut clearings = clearings(&args);
     let mut questions = questions(args.metrics_listen.or(by_file)).await?;
     let end = sleep(args.run_for.unwrap_or(FOREVER));
     tokio::pin!(end);
@@ -123,6 +126,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             () = &mut end => break,
             _ = hangup.recv() => session.reload(&args)?,
             batch = batches.recv() => session.on_batch(&batch.ok_or(RunError::Blind)?)?,
+            Some(clearing) = clearings.recv() => session.on_clearing(clearing)?,
             Some(question) = questions.recv() => session.on_question(question),
             Some(finished) = session.runner.next() => session.on_finished(&finished)?,
             () = wakeup => session.on_wakeup()?,
@@ -154,6 +158,15 @@ fn end_in_time() -> io::Result<()> {
     };
     thread::Builder::new().name("end".to_owned()).stack_size(GUARD_STACK_BYTES).spawn(guard)?;
     Ok(())
+}
+
+/// Waits for people who clear a condition; where nobody can leave a request, none ever comes.
+fn clearings(args: &Args) -> mpsc::Receiver<Clearing> {
+    clearings::follow(&args.state_dir).unwrap_or_else(|problem| {
+        let directory = args.state_dir.display();
+        warn!("cannot watch {directory}, so `clear` does not reach this agent: {problem}");
+        mpsc::channel(1).1
+    })
 }
 
 /// Serves metrics where that is wanted; else no question ever comes.
@@ -288,6 +301,12 @@ impl<'o, W: Write> Session<'o, W> {
             self.on_finished(&finished)?;
         }
         self.apply(Input::Tick)
+    }
+
+    fn on_clearing(&mut self, clearing: Clearing) -> Result<(), RunError> {
+        let Clearing { condition, by } = clearing;
+        info!("{} is cleared by {by}", condition.row().name);
+        self.apply(Input::ClearByHand { by: Text::display(by), condition })
     }
 
     fn on_question(&self, question: Question) {

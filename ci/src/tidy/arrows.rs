@@ -76,7 +76,7 @@ const CRATES: &[Crate] = &[
             },
             Room {
                 modules: &["probe"],
-                may_use: &["clock", "config", "errors", "sys"],
+                may_use: &["clock", "config", "errors", "store", "sys"],
                 reason: "a probe makes one reading, and does not know who publishes it",
             },
             Room {

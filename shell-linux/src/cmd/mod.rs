@@ -3,5 +3,6 @@
 pub mod catalog;
 pub mod check;
 pub mod classify;
+pub mod clear;
 pub mod config;
 pub mod replay;

@@ -1,5 +1,6 @@
 //! Files that the agent keeps for itself: its state across restarts, and journals.
 
+pub mod clearing;
 pub mod journal;
 pub mod state;
 
