@@ -1,0 +1,2 @@
+//! Measures the shipped agent.
+fn main() {}
