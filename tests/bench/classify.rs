@@ -92,9 +92,7 @@ mod classify_record {
     #[divan::bench(args = Lines::ALL)]
     fn npd_rules_in_turn(bencher: Bencher<'_, '_>, lines: Lines) {
         let rules = NPD_RULES.map(|rule| Regex::new(rule).expect("the rules are fixed"));
-        each_line(bencher, lines, |line| {
-            rules.iter().filter(|rule| rule.is_match(line)).count()
-        });
+        each_line(bencher, lines, |line| rules.iter().filter(|rule| rule.is_match(line)).count());
     }
 
     /// `config/kernel-monitor.json` and `config/readonly-monitor.json` of node-problem-detector.

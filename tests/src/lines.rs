@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn lines_mean_what_their_list_says() {
         let means_something = |line: &&str| !classify(&Record::bare(line.as_bytes())).is_empty();
-        assert!(!QUIET.iter().any(|line| means_something(line)));
+        assert!(!QUIET.iter().any(means_something));
         assert!(!near_misses().iter().any(means_something));
         assert!(faults().iter().all(means_something));
         assert_eq!((near_misses().len(), faults().len()), (130, 176));
