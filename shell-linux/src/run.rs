@@ -8,7 +8,7 @@ use std::thread;
 
 use fettle_core::catalog::{Clear, ConditionType, EventReason};
 use fettle_core::journal::{Stamp, Step};
-use fettle_core::node::agent::{self, Agent, Input, Output, Outputs, Settings};
+use fettle_core::node::agent::{self, Agent, Input, Output, Settings};
 use fettle_core::node::log::LogState;
 use fettle_core::text::Text;
 use log::{error, info, warn};
@@ -383,7 +383,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     /// One step: journal, core, output.
-    fn step(&mut self, input: Input<'_>) -> Result<Outputs, RunError> {
+    fn step(&mut self, input: Input<'_>) -> Result<Vec<Output>, RunError> {
         let step = Step { stamp: clock::stamp(), input };
         if let Some(journal) = &mut self.journal
             && let Err(problem) = journal.append(&step, &self.agent)

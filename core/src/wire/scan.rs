@@ -122,10 +122,13 @@ pub fn has(bytes: &[u8], wanted: &[u8]) -> bool {
 /// Reads all of `digits` as a decimal number.
 #[must_use]
 pub fn decimal(digits: &[u8]) -> Option<u64> {
-    if !digits.iter().all(u8::is_ascii_digit) {
+    if digits.is_empty() {
         return None;
     }
-    core::str::from_utf8(digits).ok()?.parse().ok()
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = char::from(*digit).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
 }
 
 #[cfg(test)]

@@ -45,8 +45,11 @@ pub fn scan(text: &[u8]) -> u64 {
     let mut row = 0_u16;
     for byte in text {
         let class = CLASSES.get(usize::from(*byte)).copied().unwrap_or(0);
-        let at = row.saturating_add(u16::from(class));
-        row = NEXT.get(usize::from(at)).copied().unwrap_or(0);
+        let at = row.wrapping_add(u16::from(class));
+        let Some(next) = NEXT.get(usize::from(at)) else {
+            return found;
+        };
+        row = *next;
         if row >= FIRST_FOUND {
             found |= ending_at(row);
         }

@@ -34,17 +34,14 @@ type Meaning<'a> = (&'a [u8], Detail);
 /// The caller asks [`Record::origin`] first: only the kernel's records prove anything.
 #[must_use]
 pub fn classify(record: &Record<'_>) -> Findings {
-    let mut findings = Findings::new();
     let candidates = candidates(record.text);
-    if !candidates.is_empty() {
-        confirm_all(candidates, record, &mut findings);
-    }
-    findings
+    if candidates.is_empty() { Findings::new() } else { confirm_all(candidates, record) }
 }
 
-/// Kept out of [`classify`], whose usual path needs neither buffer.
+/// Kept out of [`classify`], whose usual path needs none of these buffers.
 #[inline(never)]
-fn confirm_all(candidates: Candidates, record: &Record<'_>, findings: &mut Findings) {
+fn confirm_all(candidates: Candidates, record: &Record<'_>) -> Findings {
+    let mut findings = Findings::new();
     let plain = record.plain_text();
     let text = plain.as_bytes();
     for (fault, parse) in PARSERS {
@@ -59,6 +56,7 @@ fn confirm_all(candidates: Candidates, record: &Record<'_>, findings: &mut Findi
             let _ = findings.push(Finding { object, detail, line, timestamp_us });
         }
     }
+    findings
 }
 
 /// Reads one line, its escapes undone, and returns what it means if it is such a fault.

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use clap::ValueEnum;
 use fettle_core::journal::{Stamp, Step};
-use fettle_core::node::agent::{Agent, Input, Output, Outputs};
+use fettle_core::node::agent::{Agent, Input, Output};
 
 use self::people::People;
 
@@ -40,10 +40,13 @@ impl<'o, W: Write> Printer<'o, W> {
 
     /// Steps the core and shows what comes out.
     ///
+    /// Returns it on the heap: to move all that a step may give copies 14 KiB each time, and what
+    /// most steps give is nothing.
+    ///
     /// # Errors
     ///
     /// Returns why the output cannot be written to.
-    pub fn step(&mut self, agent: &mut Agent, step: Step<'_>) -> io::Result<Outputs> {
+    pub fn step(&mut self, agent: &mut Agent, step: Step<'_>) -> io::Result<Vec<Output>> {
         let stamp = step.stamp;
         let stopping = matches!(step.input, Input::Stopping);
         let outputs = agent.step(stamp.at, step.input);
@@ -56,7 +59,7 @@ impl<'o, W: Write> Printer<'o, W> {
         if stopping && outputs.is_empty() {
             self.end(stamp, agent)?;
         }
-        Ok(outputs)
+        Ok(outputs.to_vec())
     }
 
     fn show(&mut self, stamp: Stamp, agent: &Agent, output: &Output) -> io::Result<()> {
