@@ -406,8 +406,7 @@ impl<'o, W: Write> Session<'o, W> {
         let now = clock::stamp();
         let due = match self.unsaved {
             Unsaved::Nothing => false,
-            Unsaved::Told if !self.save_fails => true,
-            Unsaved::Told => now.at.since(self.saved.at) >= SAVE_RETRIED_EVERY,
+            Unsaved::Told => now.at.since(self.saved.at) >= self.told_saved_every(),
             Unsaved::Place => now.at.since(self.saved.at) >= PLACE_SAVED_EVERY,
         };
         if due {
@@ -415,6 +414,11 @@ impl<'o, W: Write> Session<'o, W> {
         }
         self.feed_watchdog(now);
         Ok(())
+    }
+
+    /// A flood is saved a few times, not once a turn.
+    const fn told_saved_every(&self) -> Duration {
+        if self.save_fails { SAVE_RETRIED_EVERY } else { TOLD_SAVED_EVERY }
     }
 
     /// Every turn of the loop is a sign of life; systemd need not hear of each.
@@ -450,7 +454,7 @@ impl<'o, W: Write> Session<'o, W> {
         let saves_every = match self.unsaved {
             Unsaved::Nothing => None,
             Unsaved::Place => Some(PLACE_SAVED_EVERY),
-            Unsaved::Told => Some(SAVE_RETRIED_EVERY),
+            Unsaved::Told => Some(self.told_saved_every()),
         };
         let place = saves_every.map(|every| every.saturating_sub(now.since(self.saved.at)));
         let watchdog = self.notifier.watchdog_interval();
@@ -531,6 +535,11 @@ const GUARD_STACK_BYTES: usize = 128 * 1024;
 
 /// How often the place in the log is saved while nothing is told.
 const PLACE_SAVED_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the state is saved at most while a lot is told.
+///
+/// What was told in this time is told again after a crash.
+const TOLD_SAVED_EVERY: Duration = Duration::from_millis(50);
 
 /// How often a state that could not be saved is tried again.
 const SAVE_RETRIED_EVERY: Duration = Duration::from_secs(10);
