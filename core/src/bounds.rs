@@ -102,3 +102,10 @@ pub const SUBJECTS_MAX: usize = 128;
 
 /// Most objects that the message of a checked condition names.
 pub const SUBJECTS_SHOWN_MAX: usize = 6;
+
+/// Most bytes of one document of the report.
+///
+/// The API server allows an object 256 KiB for the keys and values of all its annotations
+/// (`TotalAnnotationSizeLimitB` in `apimachinery/pkg/api/validation/objectmeta.go`). Five documents
+/// and 32 KiB of evidence make 232 KiB, which leaves 24 KiB to all others who annotate a Node.
+pub const REPORT_MAX: usize = 40 * 1024;

@@ -134,19 +134,27 @@ impl<'de, const N: usize> Deserialize<'de> for Text<N> {
 fn shown(c: char) -> char {
     match c {
         '\n' | '\t' => ' ',
-        // Zero-width and bidirectional controls (Unicode Standard Annex 9).
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}'
-        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c if is_hidden(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }
+}
+
+/// Returns whether `c` hides or reorders text, or commands a terminal, instead of being seen.
+pub(crate) fn is_hidden(c: char) -> bool {
+    // Zero-width and bidirectional controls (Unicode Standard Annex 9), line separators, and tags.
+    let invisible = matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    );
+    invisible || c.is_control()
 }
 
 const ELLIPSIS: &str = "…";

@@ -9,4 +9,5 @@ pub mod judge;
 pub mod log;
 pub mod mounts;
 pub mod reading;
+pub mod report;
 pub mod rules;
