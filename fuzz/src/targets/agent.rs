@@ -1,0 +1,90 @@
+//! Histories of the agent: its invariants hold, and a replayed journal gives the same.
+
+use fettle_core::bounds::FRAME_MAX;
+use fettle_core::journal::{Stamp, Step, read_agent, read_step, write_agent, write_step};
+use fettle_core::node::agent::{Agent, Input, Settings};
+
+use crate::invariants;
+use crate::ops::{Decoder, Op};
+
+/// Runs the history that `data` holds; the module `ops` says how.
+pub fn target(data: &[u8]) {
+    let mut decoder = Decoder::default();
+    let mut run = Run::new();
+    for line in data.split(|byte| *byte == b'\n').take(LINES_MAX) {
+        match decoder.decode(line) {
+            Op::CutJournal => run.cut_journal(),
+            Op::Input(input) => {
+                let stamp = run.stamp;
+                run.step(&Step { stamp, input });
+            }
+            Op::Nothing => {}
+        }
+        run.stamp.at = decoder.now();
+    }
+    run.end();
+}
+
+/// An agent, and the one that a journal of it gives.
+struct Run {
+    agent: Box<Agent>,
+    replayed: Box<Agent>,
+    stamp: Stamp,
+    buffer: Vec<u8>,
+}
+
+impl Run {
+    fn new() -> Self {
+        let agent = Box::new(Agent::new(Settings::default()));
+        let buffer = vec![0; FRAME_MAX];
+        Self { replayed: agent.clone(), agent, stamp: Stamp::default(), buffer }
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        let now = step.stamp.at;
+        let before = self.agent.clone();
+        let outputs = self.agent.step(now, step.input.clone());
+        invariants::after_step(&before, &self.agent, now, (&step.input, &outputs));
+
+        let read = journaled(step, &mut self.buffer);
+        assert_eq!(read, *step, "a step is read back as it was written");
+        let replayed = self.replayed.step(read.stamp.at, read.input);
+        assert_eq!(replayed, outputs, "a replay says what the agent said");
+    }
+
+    fn cut_journal(&mut self) {
+        let frame = write_agent(&self.agent, &mut self.buffer).expect("FRAME_MAX fits");
+        let read = read_agent(&mut frame.to_vec()).expect("an agent is read back");
+        *self.replayed = read;
+    }
+
+    fn end(mut self) {
+        assert_eq!(self.replayed, self.agent, "a replay ends where the agent did");
+        self.cut_journal();
+        assert_eq!(self.replayed, self.agent, "an agent is read back as it was written");
+        self.drain();
+    }
+
+    /// Ticks until all is written that was held back, and until all is judged.
+    fn drain(&mut self) {
+        for _ in 0..DRAIN_STEPS_MAX {
+            if self.agent.step(self.stamp.at, Input::Stopping).is_empty() {
+                return;
+            }
+        }
+        panic!("an agent that stops has always more to say");
+    }
+}
+
+fn journaled<'b>(step: &Step<'_>, buffer: &'b mut [u8]) -> Step<'b> {
+    let len = write_step(step, buffer).expect("a step fits").len();
+    let (zero, frame) = buffer[..len].split_last_mut().expect("a frame has a zero");
+    assert!(*zero == 0 && !frame.contains(&0), "the only zero is the last byte");
+    read_step(frame).expect("a step is read back")
+}
+
+/// Most lines of one history: each step clones the agent, and so takes time.
+const LINES_MAX: usize = 256;
+
+/// Steps after which a stopping agent must be silent: all pairs fit into a few outputs.
+const DRAIN_STEPS_MAX: usize = 16;
