@@ -7,60 +7,70 @@ use fettle_core::node::rules::Finding;
 use fettle_core::time::Instant;
 use fettle_core::wire::kmsg::{Origin, Record};
 
-/// Asserts what holds after a step that took `before` to `after`.
-pub(crate) fn after_step(
-    before: &Agent,
-    after: &Agent,
-    now: Instant,
-    (input, outputs): (&Input<'_>, &Outputs),
-) {
-    wakeup_is_later(after, now, outputs);
-    if let Input::Record(bytes) = input {
-        userspace_raises_nothing(before, after, now, (bytes, outputs));
-        once(after, now, bytes);
+/// A step, and what it did.
+pub(crate) struct Done<'a> {
+    /// When it was.
+    pub(crate) now: Instant,
+    /// What came out.
+    pub(crate) outputs: &'a Outputs,
+    /// The agent after it.
+    pub(crate) after: &'a Agent,
+}
+
+impl Done<'_> {
+    /// Asserts what holds after every step.
+    pub(crate) fn check(&self) {
+        self.wakeup_is_later();
+        for output in self.outputs {
+            if let Output::Event(Event::Findings(write)) = output {
+                assert!(write.count > 0, "an event stands for at least one finding");
+                shows_one_line(&write.newest);
+            }
+        }
     }
-    for output in outputs {
-        if let Output::Event(Event::Findings(write)) = output {
-            assert!(write.count > 0, "an event stands for at least one finding");
-            shows_one_line(&write.newest);
+
+    /// The next wake-up is after the step, unless the outputs are full.
+    fn wakeup_is_later(&self) {
+        let later = self.after.next_wakeup().is_none_or(|at| at > self.now);
+        assert!(later || self.outputs.len() == OUTPUTS_MAX, "wakeup_is_later");
+    }
+
+    /// A record of user space, and one that was read before, do no more than time does.
+    ///
+    /// `idle` is the agent before the step.
+    pub(crate) fn does_nothing(&self, mut idle: Box<Agent>, name: &str) {
+        let want = idle.step(self.now, Input::Tick);
+        assert_eq!(without_losses(self.outputs), without_losses(&want), "{name}");
+        for row in &CONDITIONS {
+            let (got, want) = (self.after.condition(row.condition), idle.condition(row.condition));
+            assert_eq!(got, want, "{name}");
         }
     }
 }
 
-/// The next wake-up is after the step, unless the outputs are full.
-fn wakeup_is_later(after: &Agent, now: Instant, outputs: &Outputs) {
-    let later = after.next_wakeup().is_none_or(|at| at > now);
-    assert!(later || outputs.len() == OUTPUTS_MAX, "wakeup_is_later");
-}
-
-/// A record of user space does no more than time does.
-fn userspace_raises_nothing(
-    before: &Agent,
-    after: &Agent,
-    now: Instant,
-    (bytes, outputs): (&[u8], &Outputs),
-) {
-    let is_untrusted = Record::parse(bytes).is_ok_and(|record| record.origin == Origin::Userspace);
-    if !is_untrusted || before.settings().trust_userspace {
-        return;
-    }
-    let mut idle = before.clone();
-    let mut want = idle.step(now, Input::Tick);
-    want.retain(|output| !matches!(output, Output::Lost { .. }));
-    let mut got = outputs.clone();
-    got.retain(|output| !matches!(output, Output::Lost { .. }));
-    assert_eq!(got, want, "userspace_raises_nothing");
-    for row in &CONDITIONS {
-        let (got, want) = (after.condition(row.condition), idle.condition(row.condition));
-        assert_eq!(got, want, "userspace_raises_nothing");
+/// Returns the name of the invariant that forbids `input` to change anything, if there is one.
+///
+/// `is_again` says that the record was read before.
+pub(crate) fn that_forbids(
+    agent: &Agent,
+    input: &Input<'_>,
+    is_again: bool,
+) -> Option<&'static str> {
+    let Input::Record(bytes) = input else {
+        return None;
+    };
+    let is_userspace = Record::parse(bytes).is_ok_and(|record| record.origin == Origin::Userspace);
+    if is_again {
+        Some("once")
+    } else if is_userspace && !agent.settings().trust_userspace {
+        Some("userspace_raises_nothing")
+    } else {
+        None
     }
 }
 
-/// The same record again does no more than time does.
-fn once(after: &Agent, now: Instant, bytes: &[u8]) {
-    let (mut again, mut idle) = (after.clone(), after.clone());
-    let got = again.step(now, Input::Record(bytes));
-    assert_eq!(got, idle.step(now, Input::Tick), "once");
+fn without_losses(outputs: &Outputs) -> Vec<&Output> {
+    outputs.iter().filter(|output| !matches!(output, Output::Lost { .. })).collect()
 }
 
 /// What a person sees of a finding is one line that holds no control character.

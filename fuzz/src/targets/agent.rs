@@ -4,7 +4,7 @@ use fettle_core::bounds::FRAME_MAX;
 use fettle_core::journal::{Stamp, Step, read_agent, read_step, write_agent, write_step};
 use fettle_core::node::agent::{Agent, Input, Settings};
 
-use crate::invariants;
+use crate::invariants::{Done, that_forbids};
 use crate::ops::{Decoder, Op};
 
 /// Runs the history that `data` holds; the module `ops` says how.
@@ -16,7 +16,7 @@ pub fn target(data: &[u8]) {
             Op::CutJournal => run.cut_journal(),
             Op::Input(input) => {
                 let stamp = run.stamp;
-                run.step(&Step { stamp, input });
+                run.step(&Step { stamp, input }, line.starts_with(b"a"));
             }
             Op::Nothing => {}
         }
@@ -40,11 +40,16 @@ impl Run {
         Self { replayed: agent.clone(), agent, stamp: Stamp::default(), buffer }
     }
 
-    fn step(&mut self, step: &Step<'_>) {
-        let now = step.stamp.at;
-        let before = self.agent.clone();
-        let outputs = self.agent.step(now, step.input.clone());
-        invariants::after_step(&before, &self.agent, now, (&step.input, &outputs));
+    fn step(&mut self, step: &Step<'_>, is_again: bool) {
+        let (now, input) = (step.stamp.at, &step.input);
+        let forbids = that_forbids(&self.agent, input, is_again);
+        let before = forbids.map(|name| (self.agent.clone(), name));
+        let outputs = self.agent.step(now, input.clone());
+        let done = Done { now, outputs: &outputs, after: &self.agent };
+        done.check();
+        if let Some((before, name)) = before {
+            done.does_nothing(before, name);
+        }
 
         let read = journaled(step, &mut self.buffer);
         assert_eq!(read, *step, "a step is read back as it was written");

@@ -21,7 +21,7 @@ fn write(buffer: &mut [u8]) {
     note(write_header(&black_box(Header::new(bytes())), black_box(&mut *buffer)));
     let agent = Agent::new(black_box(Settings::default()));
     note(write_agent(black_box(&agent), black_box(&mut *buffer)));
-    let stamp = black_box(Stamp { at: instant(), wall_ms: 7 });
+    let stamp = black_box(Stamp { at: instant(), log_us: 7, wall_ms: 7 });
     let step = Step { stamp, input: Input::Record(bytes()) };
     note(write_step(black_box(&step), black_box(buffer)));
 }

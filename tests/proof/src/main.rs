@@ -89,6 +89,7 @@ fn finding() -> Finding {
         object: Object::from_bytes(bytes()),
         detail: Detail::Nvme,
         line: Text::from_bytes(bytes()),
+        timestamp_us: number(),
     })
 }
 

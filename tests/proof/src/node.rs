@@ -10,6 +10,7 @@ use fettle_core::node::condition::{Condition, Message, Reason, Status, Verdict};
 use fettle_core::node::fold::{Extra, Fold, push_extra};
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::node::log::Log;
+use fettle_core::node::rules::classify;
 use fettle_core::text::Text;
 use fettle_core::wire::kmsg::Record;
 
@@ -37,11 +38,11 @@ fn logs(log: &mut Log) {
 }
 
 fn blocks(block: &mut Block) {
-    block.begin(number(), &finding());
-    block.note_gpu(&black_box(Record::bare(bytes())));
+    let record = black_box(Record::bare(bytes()));
+    block.complete(&record, black_box(&mut classify(&record)));
     block.name(&object());
     let block = black_box(block);
-    black_box((block.gpu(number()), block.finding(number()), block.addition(bytes())));
+    black_box((block.finding(number()), block.addition(bytes())));
     black_box((block.clone(), *block == Block::default()));
 }
 
@@ -73,11 +74,13 @@ pub(crate) fn use_agent(agent: &mut Agent) {
     }
     black_box((agent.next_wakeup(), agent.settings(), agent.log(), agent.counts()));
     black_box(agent.condition(black_box(ConditionType::KernelDeadlock)));
+    let condition = black_box(ConditionType::ReadonlyFilesystem);
+    agent.objects(condition).for_each(|object| _ = black_box(object.clone()));
     black_box(agent.event_total(black_box(EventReason::NvmeError)));
     black_box((agent.clone(), *agent == Agent::new(Settings::default())));
 }
 
-fn inputs() -> [Input<'static>; 10] {
+fn inputs() -> [Input<'static>; 11] {
     let state = black_box(TaskState::Alive { state: b'D', start_ticks: 7 });
     [
         Input::ClearByHand {
@@ -88,6 +91,7 @@ fn inputs() -> [Input<'static>; 10] {
         Input::LogDown { errno: black_box(7) },
         Input::LogOverrun,
         Input::Mounts(bytes()),
+        Input::MountsUnreadable,
         Input::Record(bytes()),
         Input::Started(black_box(Settings::default())),
         Input::Stopping,
