@@ -22,7 +22,7 @@ proptest! {
             wakeup_is_later(&agent, now, &outputs)?;
             if let Input::Record(bytes) = happening.input() {
                 userspace_raises_nothing(before, &agent, now, (bytes, &outputs))?;
-                once(&agent, now, bytes)?;
+                once([agent.clone(), agent.clone()], now, bytes)?;
             }
         }
     }
@@ -55,8 +55,7 @@ fn userspace_raises_nothing(
 }
 
 /// The same record again does no more than time does.
-fn once(after: &Box<Agent>, now: Instant, bytes: &[u8]) -> TestCaseResult {
-    let (mut again, mut idle) = (after.clone(), after.clone());
+fn once([mut again, mut idle]: [Box<Agent>; 2], now: Instant, bytes: &[u8]) -> TestCaseResult {
     let got = again.step(now, Input::Record(bytes));
     prop_assert_eq!(got, idle.step(now, Input::Tick), "once");
     Ok(())

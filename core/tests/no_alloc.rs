@@ -4,10 +4,13 @@
 //! either. A counter for each thread stands before the system's allocator; what a test prepares
 //! is not counted, what the core does is.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod history;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use std::alloc::System;
 use std::thread;
 
 use fettle_core::bounds::MESSAGE_MAX;

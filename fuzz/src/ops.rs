@@ -24,7 +24,7 @@
 //!
 //! Any other line is a tick.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use fettle_core::catalog::{CONDITIONS, Clear, ConditionType};
 use fettle_core::node::agent::{Input, Settings};

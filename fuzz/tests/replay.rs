@@ -1,5 +1,7 @@
 //! Replays the corpus of every target.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, panic, thread};

@@ -1,6 +1,8 @@
 //! Histories of the agent for property tests: what happens, in which order, and when.
 
-use std::time::Duration;
+#![allow(clippy::disallowed_methods, reason = "tests may panic")]
+
+use core::time::Duration;
 
 use fettle_core::catalog::{CONDITIONS, Clear, ConditionType};
 use fettle_core::node::agent::{Input, Settings};

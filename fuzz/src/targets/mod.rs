@@ -11,7 +11,7 @@ pub mod mountinfo;
 pub mod task_stat;
 
 /// Every target with its name, which its program and the folder of its corpus bear too.
-pub const ALL: [(&str, fn(&[u8])); 9] = [
+pub const ALL: [(&str, Target); 9] = [
     ("agent", agent::target),
     ("automaton", automaton::target),
     ("classify", classify::target),
@@ -22,3 +22,6 @@ pub const ALL: [(&str, fn(&[u8])); 9] = [
     ("mountinfo", mountinfo::target),
     ("task_stat", task_stat::target),
 ];
+
+/// Takes any bytes.
+pub type Target = fn(&[u8]);
