@@ -1,8 +1,9 @@
 //! Histories of the agent: its invariants hold, and a replayed journal gives the same.
 
 use fettle_core::bounds::FRAME_MAX;
+use fettle_core::catalog::EventReason;
 use fettle_core::journal::{Stamp, Step, read_agent, read_step, write_agent, write_step};
-use fettle_core::node::agent::{Agent, Input, Settings};
+use fettle_core::node::agent::{Agent, Event, Input, Output, Outputs, Settings};
 
 use crate::invariants::{Done, that_forbids};
 use crate::ops::{Decoder, Op};
@@ -31,13 +32,16 @@ struct Run {
     replayed: Box<Agent>,
     stamp: Stamp,
     buffer: Vec<u8>,
+    /// How many findings the events so far stand for, by reason.
+    written: [u64; EventReason::COUNT],
 }
 
 impl Run {
     fn new() -> Self {
         let agent = Box::new(Agent::new(Settings::default()));
         let buffer = vec![0; FRAME_MAX];
-        Self { replayed: agent.clone(), agent, stamp: Stamp::default(), buffer }
+        let written = [0; EventReason::COUNT];
+        Self { replayed: agent.clone(), agent, stamp: Stamp::default(), buffer, written }
     }
 
     fn step(&mut self, step: &Step<'_>, is_again: bool) {
@@ -51,10 +55,23 @@ impl Run {
             done.does_nothing(before, name);
         }
 
+        self.count(&outputs);
+
         let read = journaled(step, &mut self.buffer);
         assert_eq!(read, *step, "a step is read back as it was written");
         let replayed = self.replayed.step(read.stamp.at, read.input);
         assert_eq!(replayed, outputs, "a replay says what the agent said");
+    }
+
+    /// Events stand for no more findings than there were.
+    fn count(&mut self, outputs: &Outputs) {
+        for output in outputs {
+            if let Output::Event(Event::Findings(write)) = output {
+                let written = &mut self.written[write.reason.index()];
+                *written += write.count;
+                assert!(*written <= self.agent.event_total(write.reason), "all_counted");
+            }
+        }
     }
 
     fn cut_journal(&mut self) {
@@ -70,10 +87,12 @@ impl Run {
         self.drain();
     }
 
-    /// Ticks until all is written that was held back, and until all is judged.
+    /// Stops until all is written that was held back.
     fn drain(&mut self) {
         for _ in 0..DRAIN_STEPS_MAX {
-            if self.agent.step(self.stamp.at, Input::Stopping).is_empty() {
+            let outputs = self.agent.step(self.stamp.at, Input::Stopping);
+            self.count(&outputs);
+            if outputs.is_empty() {
                 return;
             }
         }
