@@ -14,6 +14,7 @@
 #![no_main]
 
 mod catalog;
+mod checks;
 mod journal;
 mod judge;
 mod node;
@@ -49,6 +50,7 @@ extern "C" fn main() -> i32 {
     wire::call_all();
     rules::call_all();
     judge::call_all();
+    checks::call_all();
     node::call_all();
     journal::call_all();
     #[cfg(feature = "seeded-panic")]

@@ -3,7 +3,7 @@
 use core::hint::black_box;
 use core::time::Duration;
 
-use fettle_core::catalog::{ConditionType, EventReason};
+use fettle_core::catalog::{ConditionType, EventReason, ReadingKind};
 use fettle_core::node::agent::{Agent, Input, Settings};
 use fettle_core::node::block::Block;
 use fettle_core::node::condition::{Condition, Message, Reason, Status, Verdict};
@@ -14,6 +14,7 @@ use fettle_core::node::rules::classify;
 use fettle_core::text::Text;
 use fettle_core::wire::kmsg::Record;
 
+use crate::checks::{outcome, reading};
 use crate::{bytes, finding, instant, number, object, show, text};
 
 /// Calls everything in `node` that is not a rule or a judge.
@@ -73,6 +74,7 @@ pub(crate) fn use_agent(agent: &mut Agent) {
         black_box(agent.step(instant(), black_box(input)));
     }
     black_box((agent.next_wakeup(), agent.settings(), agent.log(), agent.counts()));
+    black_box(agent.checks());
     black_box(agent.condition(black_box(ConditionType::KernelDeadlock)));
     let condition = black_box(ConditionType::ReadonlyFilesystem);
     agent.objects(condition).for_each(|object| _ = black_box(object.clone()));
@@ -80,18 +82,20 @@ pub(crate) fn use_agent(agent: &mut Agent) {
     black_box((agent.clone(), *agent == Agent::new(Settings::default())));
 }
 
-fn inputs() -> [Input<'static>; 11] {
+fn inputs() -> [Input<'static>; 13] {
     let state = black_box(TaskState::Alive { state: b'D', start_ticks: 7 });
     [
         Input::ClearByHand {
             by: Text::from_bytes(bytes()),
             condition: black_box(ConditionType::KernelDeadlock),
         },
+        Input::CheckEnded { kind: black_box(ReadingKind::Disks), outcome: outcome() },
         Input::LogCaughtUp,
         Input::LogDown { errno: black_box(7) },
         Input::LogOverrun,
         Input::Mounts(bytes()),
         Input::MountsUnreadable,
+        Input::Reading { kind: black_box(ReadingKind::Disks), reading: reading() },
         Input::Record(bytes()),
         Input::Started(black_box(Settings::default())),
         Input::Stopping,
