@@ -26,7 +26,8 @@ use crate::wire::kmsg::{Origin, Record};
 /// # Invariants
 ///
 /// * `userspace_raises_nothing`: a record that user space wrote changes no condition and raises
-///   no event, unless the settings trust it.
+///   no event, unless the settings trust it. `AgentDegraded` alone may say another reason: that
+///   a record was read, whoever wrote it, shows that the log can be read.
 /// * `once`: the same record twice raises nothing the second time.
 /// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
 ///   full.

@@ -4,9 +4,11 @@
 
 use core::time::Duration;
 
-use fettle_core::catalog::{CONDITIONS, Clear, ConditionType};
+use fettle_core::catalog::{CONDITIONS, Clear, ConditionType, ReadingKind};
 use fettle_core::node::agent::{Input, Settings};
+use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
+use fettle_core::node::reading::{Drive, FileSystem, Layer, Reading, Unreadable};
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
 use proptest::collection::vec;
@@ -24,7 +26,7 @@ pub(crate) struct Happening {
 #[derive(Debug, Clone)]
 enum What {
     Mounts(Vec<u8>),
-    Plain(Input<'static>),
+    Plain(Box<Input<'static>>),
     Record(Vec<u8>),
 }
 
@@ -33,7 +35,7 @@ impl Happening {
     pub(crate) fn input(&self) -> Input<'_> {
         match &self.what {
             What::Mounts(table) => Input::Mounts(table),
-            What::Plain(input) => input.clone(),
+            What::Plain(input) => Input::clone(input),
             What::Record(bytes) => Input::Record(bytes),
         }
     }
@@ -118,7 +120,7 @@ fn draft() -> impl Strategy<Value = Draft> {
     });
     let broken = any::<Vec<u8>>().prop_map(|bytes| Draft::Final(What::Record(bytes)));
     let mounts = tables().prop_map(|table| Draft::Final(What::Mounts(table)));
-    let plain = plain().prop_map(|input| Draft::Final(What::Plain(input)));
+    let plain = plain().prop_map(|input| Draft::Final(What::Plain(Box::new(input))));
     prop_oneof![10 => record, 1 => broken, 2 => mounts, 6 => plain]
 }
 
@@ -133,6 +135,8 @@ fn plain() -> impl Strategy<Value = Input<'static>> {
         any::<i32>().prop_map(|errno| Input::LogDown { errno }),
         Just(Input::LogOverrun),
         Just(Input::MountsUnreadable),
+        (kind(), reading()).prop_map(|(kind, reading)| Input::Reading { kind, reading }),
+        (kind(), outcome()).prop_map(|(kind, outcome)| Input::CheckEnded { kind, outcome }),
         settings().prop_map(Input::Started),
         Just(Input::Stopping),
         (select(pids()), task()).prop_map(|(pid, state)| Input::Task { pid, state }),
@@ -140,9 +144,49 @@ fn plain() -> impl Strategy<Value = Input<'static>> {
     ]
 }
 
+fn kind() -> impl Strategy<Value = ReadingKind> {
+    select(vec![ReadingKind::Disks, ReadingKind::FileSystems, ReadingKind::SealedLayers])
+}
+
+fn reading() -> impl Strategy<Value = Reading<'static>> {
+    let name = || select(vec!["nvme0", "sda", "/", "/var"]);
+    prop_oneof![
+        (name(), 70..100_u64, any::<u64>()).prop_map(|(mount_point, used_bytes, inodes_used)| {
+            let (usable_bytes, inodes) = (100, u64::MAX);
+            let system = FileSystem { mount_point, used_bytes, usable_bytes, inodes_used, inodes };
+            Reading::FileSystem(system)
+        }),
+        (name(), select(vec![None, Some("a"), Some("b")])).prop_map(|(name, recorded)| {
+            Reading::Layer(Layer { name, enforced: "a", recorded, corrupted: false })
+        }),
+        (name(), any::<u8>(), any::<i16>()).prop_map(|(name, figure, degrees)| {
+            Reading::Drive(Drive {
+                name,
+                serial: name,
+                critical_warning: figure,
+                temperature_celsius: degrees,
+                temperature_limit_celsius: None,
+                percentage_used: figure,
+                spare_pct: figure,
+                spare_threshold_pct: 10,
+            })
+        }),
+        name().prop_map(|object| Reading::Unreadable(Unreadable { object, why: "no such file" })),
+    ]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        4 => Just(Outcome::Complete),
+        1 => Just(Outcome::Failed { why: Text::from_bytes(b"timed out") }),
+        1 => Just(Outcome::NotApplicable),
+    ]
+}
+
 fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), any::<bool>()).prop_map(|(proof, trust_userspace)| {
+    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(proof, trust_userspace, probe)| {
         let mut settings = Settings { trust_userspace, ..Settings::default() };
+        settings.schedule.probes = [probe; ReadingKind::COUNT];
         if proof {
             settings.clear = [Clear::Proof; ConditionType::COUNT];
         }

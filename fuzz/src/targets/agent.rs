@@ -1,7 +1,7 @@
 //! Histories of the agent: its invariants hold, and a replayed journal gives the same.
 
 use fettle_core::bounds::FRAME_MAX;
-use fettle_core::catalog::EventReason;
+use fettle_core::catalog::{EventReason, ReadingKind};
 use fettle_core::journal::{Stamp, Step, read_agent, read_step, write_agent, write_step};
 use fettle_core::node::agent::{Agent, Event, Input, Output, Outputs, Settings};
 
@@ -34,6 +34,8 @@ struct Run {
     buffer: Vec<u8>,
     /// How many findings the events so far stand for, by reason.
     written: [u64; EventReason::COUNT],
+    /// Which checks go on.
+    running: [bool; ReadingKind::COUNT],
 }
 
 impl Run {
@@ -41,7 +43,8 @@ impl Run {
         let agent = Box::new(Agent::new(Settings::default()));
         let buffer = vec![0; FRAME_MAX];
         let written = [0; EventReason::COUNT];
-        Self { replayed: agent.clone(), agent, stamp: Stamp::default(), buffer, written }
+        let running = [false; ReadingKind::COUNT];
+        Self { replayed: agent.clone(), agent, stamp: Stamp::default(), buffer, written, running }
     }
 
     fn step(&mut self, step: &Step<'_>, is_again: bool) {
@@ -56,6 +59,7 @@ impl Run {
         }
 
         self.count(&outputs);
+        self.one_at_a_time(input, &outputs);
 
         let read = journaled(step, &mut self.buffer);
         assert_eq!(read, *step, "a step is read back as it was written");
@@ -70,6 +74,22 @@ impl Run {
                 let written = &mut self.written[write.reason.index()];
                 *written += write.count;
                 assert!(*written <= self.agent.event_total(write.reason), "all_counted");
+            }
+        }
+    }
+
+    /// No check is asked for while an earlier run of it goes on in the same process.
+    fn one_at_a_time(&mut self, input: &Input<'_>, outputs: &Outputs) {
+        if let Input::Started(_) = input {
+            self.running = [false; ReadingKind::COUNT];
+        }
+        if let Input::CheckEnded { kind, .. } = input {
+            self.running[kind.index()] = false;
+        }
+        for output in outputs {
+            if let Output::Check { kind } = output {
+                assert!(!self.running[kind.index()], "one_at_a_time");
+                self.running[kind.index()] = true;
             }
         }
     }
