@@ -1,6 +1,6 @@
 //! The invariants that `Agent` promises, each under the name that its documentation gives.
 
-use fettle_core::bounds::OUTPUTS_MAX;
+use fettle_core::bounds::{OUTPUTS_KEPT, OUTPUTS_MAX};
 use fettle_core::catalog::{CONDITIONS, ConditionType};
 use fettle_core::node::agent::{Agent, Event, Input, Output, Outputs};
 use fettle_core::node::rules::Finding;
@@ -29,10 +29,10 @@ impl Done<'_> {
         }
     }
 
-    /// The next wake-up is after the step, unless the outputs are full.
+    /// The next wake-up is after the step, unless there is no room for more outputs.
     fn wakeup_is_later(&self) {
         let later = self.after.next_wakeup().is_none_or(|at| at > self.now);
-        assert!(later || self.outputs.len() == OUTPUTS_MAX, "wakeup_is_later");
+        assert!(later || self.outputs.len() >= OUTPUTS_MAX - OUTPUTS_KEPT, "wakeup_is_later");
     }
 
     /// A record of user space, and one that was read before, do no more than time does, but to show
