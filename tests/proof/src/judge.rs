@@ -3,13 +3,14 @@
 use core::hint::black_box;
 
 use fettle_core::catalog::{Clear, ConditionType};
+use fettle_core::node::block::Block;
 use fettle_core::node::judge::deadlock::{self, TaskState};
 use fettle_core::node::judge::kernel::{Faults, judge};
 use fettle_core::node::judge::readonly;
 use fettle_core::node::log::Log;
 use fettle_core::node::mounts::Mounts;
 
-use crate::{bytes, finding, number, object, text};
+use crate::{bytes, finding, number, object};
 
 /// Calls everything in `node::judge` and `node::mounts`.
 pub(crate) fn call_all() {
@@ -22,8 +23,10 @@ pub(crate) fn call_all() {
 fn note(faults: &mut Faults) {
     let condition = black_box(ConditionType::KernelDeadlock);
     faults.note(condition, finding());
-    faults.enrich(condition, &object(), text(), bytes());
-    faults.name(condition, &object());
+    if let Some(report) = black_box(&mut Block::default()).take() {
+        faults.explain(condition, &report);
+        faults.name(condition, &object(), &report);
+    }
     faults.clear(condition);
 }
 

@@ -1,7 +1,6 @@
 //! The agent and its machines.
 
 use core::hint::black_box;
-use core::time::Duration;
 
 use fettle_core::catalog::{ConditionType, EventReason, ReadingKind};
 use fettle_core::node::agent::{Agent, Input, Settings};
@@ -15,7 +14,7 @@ use fettle_core::text::Text;
 use fettle_core::wire::kmsg::Record;
 
 use crate::checks::{outcome, reading};
-use crate::{bytes, finding, instant, number, object, show, text};
+use crate::{bytes, finding, instant, number, show, text};
 
 /// Calls everything in `node` that is not a rule or a judge.
 pub(crate) fn call_all() {
@@ -41,9 +40,12 @@ fn logs(log: &mut Log) {
 fn blocks(block: &mut Block) {
     let record = black_box(Record::bare(bytes()));
     block.complete(&record, black_box(&mut classify(&record)));
-    block.name(&object());
+    block.begin(instant(), number(), &finding());
+    black_box(black_box(&mut *block).add(&record));
+    black_box(black_box(&mut *block).take_due(instant()));
+    black_box(black_box(&mut *block).take());
     let block = black_box(block);
-    black_box((block.finding(number()), block.addition(bytes())));
+    black_box(block.next_wakeup());
     black_box((block.clone(), *block == Block::default()));
 }
 
@@ -58,9 +60,7 @@ fn conditions(condition: &mut Condition) {
 
 fn folds(fold: &mut Fold) {
     let reason = black_box(EventReason::NvmeError);
-    fold.note(instant(), reason, finding(), black_box(Duration::from_millis(7)));
-    fold.enrich(reason, &object(), text(), bytes());
-    fold.name(reason, &object());
+    fold.note(instant(), reason, finding(), black_box(Extra::new()));
     black_box(fold.pop_due(instant()));
     black_box(fold.pop_any(instant()));
     black_box((fold.next_wakeup(), fold.total(reason)));

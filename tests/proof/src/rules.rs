@@ -28,7 +28,7 @@ fn details() {
     show(&finding);
     black_box((finding.clone(), finding == crate::finding()));
     let detail: Detail = black_box(finding.detail);
-    black_box((detail.condition(), detail.event()));
+    black_box((detail.condition(), detail.event(), detail.takes_lines()));
     show(black_box(BlockError::Io));
     show(black_box(ReadonlyHow::Remount));
 }
