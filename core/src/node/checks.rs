@@ -226,7 +226,7 @@ impl Checks {
         self.run(kind).outcome == Some(Outcome::NotApplicable)
     }
 
-    /// Returns the first check that has had no success for [`STALE_INTERVALS`] intervals.
+    /// Returns the first check that has had no success for `STALE_INTERVALS` intervals.
     #[must_use]
     pub fn stale(&self, now: Instant, schedule: &Schedule) -> Option<ReadingKind> {
         ReadingKind::ALL

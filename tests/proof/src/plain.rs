@@ -5,8 +5,8 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use fettle_core::bounds::{
-    CLEARED_BY_MAX, EVENT_WRITES_MAX, KUBELET_DIR_MAX, LINE_MAX, MESSAGE_MAX, MOUNT_POINT_MAX,
-    OBJECT_MAX,
+    CLEARED_BY_MAX, EVENT_WRITES_MAX, KUBELET_DIR_MAX, LINE_MAX, MESSAGE_MAX, NOTE_MAX, OBJECT_MAX,
+    SUBJECT_MAX,
 };
 use fettle_core::journal::BOOT_ID_BYTES;
 use fettle_core::node::fold::Extra;
@@ -38,8 +38,9 @@ fn texts() {
     text_of::<KUBELET_DIR_MAX>();
     text_of::<LINE_MAX>();
     text_of::<MESSAGE_MAX>();
-    text_of::<MOUNT_POINT_MAX>();
+    text_of::<NOTE_MAX>();
     text_of::<OBJECT_MAX>();
+    text_of::<SUBJECT_MAX>();
     black_box(Extra::from_bytes(bytes()));
 }
 
