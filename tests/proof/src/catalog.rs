@@ -10,6 +10,7 @@ use crate::{bytes, text};
 /// Calls everything in `catalog` and `disposition`.
 pub(crate) fn call_all() {
     let condition = black_box(ConditionType::KernelDeadlock);
+    black_box(condition.clear_choices());
     black_box((condition.row(), condition.index(), ConditionType::by_name(text())));
     let reason = black_box(EventReason::NvmeError);
     black_box((reason.row(), reason.index()));
