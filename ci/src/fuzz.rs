@@ -66,12 +66,14 @@ fn build(name: &str) -> Command {
 }
 
 fn search(session: &mut Session, name: &str, seconds: u64) -> Result<()> {
+    // libFuzzer writes what it finds to the first folder, and only reads the second.
+    let found_inputs = make_folder("target/fuzz/corpus", name)?;
     let corpus = make_folder("fuzz/corpus", name)?;
     let crashes = make_folder("fuzz/crashes", name)?;
     let mut fuzzer = Command::new(Path::new(BUILD).join(TARGET).join("release").join(name));
     fuzzer.arg(format!("-max_total_time={seconds}"));
     fuzzer.arg(format!("-artifact_prefix={}/", crashes.display()));
-    fuzzer.arg("-print_final_stats=1").arg(&corpus);
+    fuzzer.arg("-print_final_stats=1").arg(&found_inputs).arg(&corpus);
     let mut found = Found::default();
     let status = command::stderr_lines(&mut fuzzer, |line| {
         found.read(line);

@@ -75,6 +75,11 @@ pub const BLOCK_LINES_MAX: u64 = 48;
 /// that finds more asks to be woken again at once.
 pub const OUTPUTS_MAX: usize = 32;
 
+/// Outputs of one step that are kept for events when many checks or tasks are asked for.
+///
+/// One record has as many findings at most, and its events are to be written at once.
+pub const OUTPUTS_KEPT: usize = FINDINGS_MAX;
+
 /// Most bytes of one journal frame before framing.
 ///
 /// The largest is the whole agent at the start of a journal; see `node::agent::Agent`.

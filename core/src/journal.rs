@@ -4,11 +4,13 @@
 //! in a frame of its own: postcard, made free of zeros by COBS, ended by a zero. A journal that
 //! was cut anywhere is good up to its last whole frame.
 
+mod cobs;
+
 use core::fmt;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use self::cobs::Framed;
 use crate::node::agent::{Agent, Input};
 use crate::text::Text;
 use crate::time::Instant;
@@ -121,18 +123,17 @@ pub fn read_agent(frame: &mut [u8]) -> Result<Agent, FrameError> {
 ///
 /// [`FrameError::Content`] if it is not a step.
 pub fn read_step(frame: &mut [u8]) -> Result<Step<'_>, FrameError> {
-    postcard::from_bytes_cobs(frame).map_err(|_| FrameError::Content)
+    unframe(frame)
 }
 
 fn frame<'b>(value: &impl Serialize, buffer: &'b mut [u8]) -> Result<&'b [u8], FrameError> {
-    match postcard::to_slice_cobs(value, buffer) {
-        Ok(framed) => Ok(framed),
-        Err(_) => Err(FrameError::TooLong),
-    }
+    let framed = postcard::serialize_with_flavor(value, Framed::new(buffer));
+    framed.map_err(|_| FrameError::TooLong)
 }
 
-fn unframe<T: DeserializeOwned>(frame: &mut [u8]) -> Result<T, FrameError> {
-    postcard::from_bytes_cobs(frame).map_err(|_| FrameError::Content)
+fn unframe<'f, T: Deserialize<'f>>(frame: &'f mut [u8]) -> Result<T, FrameError> {
+    let bytes = cobs::unframe(frame).ok_or(FrameError::Content)?;
+    postcard::from_bytes(bytes).map_err(|_| FrameError::Content)
 }
 
 /// What the frames mean; raised whenever a type in them changes.

@@ -15,6 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// * `fits`: never longer than `N` bytes.
 /// * `one_line`: holds no control character.
 /// * `cut_shows`: text that was cut ends in `…`.
+/// * `journal_keeps`: what a journal reads back is what was written. Formats for people keep the
+///   text alone, and take one that ends in `…` for cut.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text<const N: usize> {
     kept: heapless::String<N>,
@@ -84,6 +86,13 @@ impl<const N: usize> Text<N> {
         }
     }
 
+    fn mark_cut(&mut self) {
+        self.cut = true;
+        if !self.kept.as_bytes().ends_with(ELLIPSIS.as_bytes()) {
+            self.end_in_ellipsis();
+        }
+    }
+
     fn end_in_ellipsis(&mut self) {
         self.cut = true;
         while self.kept.push_str(ELLIPSIS).is_err() {
@@ -116,16 +125,26 @@ impl<const N: usize> fmt::Debug for Text<N> {
 
 impl<const N: usize> Serialize for Text<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        if serializer.is_human_readable() {
+            return serializer.serialize_str(self.as_str());
+        }
+        (self.cut, self.as_str()).serialize(serializer)
     }
 }
 
 impl<'de, const N: usize> Deserialize<'de> for Text<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let stored = <&str>::deserialize(deserializer)?;
+        let (cut, stored) = if deserializer.is_human_readable() {
+            let stored = <&str>::deserialize(deserializer)?;
+            (stored.as_bytes().ends_with(ELLIPSIS.as_bytes()), stored)
+        } else {
+            Deserialize::deserialize(deserializer)?
+        };
         let mut text = Self::new();
         text.push_str(stored);
-        text.cut |= text.kept.as_bytes().ends_with(ELLIPSIS.as_bytes());
+        if cut {
+            text.mark_cut();
+        }
         Ok(text)
     }
 }
@@ -185,6 +204,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_ellipsis_that_came_from_outside_is_no_cut() {
+        let mut buffer = [0; 16];
+        let text = Text::<8>::from_bytes("a…".as_bytes());
+        let mut read: Text<8> =
+            postcard::from_bytes(postcard::to_slice(&text, &mut buffer).unwrap()).unwrap();
+        read.push_str("b");
+        assert_eq!(read.as_str(), "a…b");
+        // Nobody wrote this: it says that it was cut, and does not show it.
+        let read: Text<8> = postcard::from_bytes(b"\x01\x01a").unwrap();
+        assert_eq!(read.as_str(), "a…");
+    }
+
     proptest! {
         #[test]
         fn invariants_hold_for_any_bytes(parts: Vec<Vec<u8>>) {
@@ -195,6 +227,9 @@ mod tests {
             prop_assert!(text.as_str().len() <= 16, "fits");
             prop_assert!(!text.as_str().chars().any(char::is_control), "one_line");
             prop_assert!(!text.cut || text.as_str().ends_with(ELLIPSIS), "cut_shows");
+            let mut buffer = [0; 64];
+            let written = postcard::to_slice(&text, &mut buffer).unwrap();
+            prop_assert_eq!(postcard::from_bytes(written), Ok(text), "journal_keeps");
         }
     }
 }

@@ -1,1 +1,15 @@
-//! Fuzz targets.
+//! Fuzz targets over every parser and machine of the core.
+//!
+//! `cargo ci fuzz TARGET` searches for inputs that break a target, with libFuzzer. The inputs
+//! under `corpus/TARGET` are what it starts from; `cargo test -p fettle-fuzz` replays them all, so
+//! that what once broke stays mended. They are texts, as far as the target reads text: to add one,
+//! write a file.
+//!
+//! # What this crate does not do
+//!
+//! It does not measure speed, and it does not fuzz the shells.
+
+pub mod targets;
+
+mod invariants;
+mod ops;

@@ -3,8 +3,9 @@
 use super::Finding;
 use super::source::{Tree, each_identifier};
 
-/// Where it may stand: one file per kernel interface, and the proof's own entry point.
-const ALLOWED: &[&str] = &["shell-linux/src/sys/", "tests/proof/src/"];
+/// Where it may stand: one file per kernel interface, the proof's own entry point, and the test
+/// that counts allocations, for which it has to be an allocator.
+const ALLOWED: &[&str] = &["core/tests/no_alloc.rs", "shell-linux/src/sys/", "tests/proof/src/"];
 
 /// Names each `unsafe` outside [`ALLOWED`].
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -16,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         each_identifier(&rust.tokens, &mut |name| {
             if name == "unsafe" {
                 let line = name.span().start().line;
-                let text = format!("unsafe may stand only in {}", ALLOWED.join(" and "));
+                let text = format!("unsafe may stand only in {}", ALLOWED.join(", "));
                 findings.push(Finding::new(&file.path, line, text));
             }
         });

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
+use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_KEPT, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
 use crate::node::block::{Added, Block, Report};
 use crate::node::checks::{Checks, Outcome, Schedule};
@@ -26,10 +26,11 @@ use crate::wire::kmsg::{Origin, Record};
 /// # Invariants
 ///
 /// * `userspace_raises_nothing`: a record that user space wrote changes no condition and raises
-///   no event, unless the settings trust it.
+///   no event, unless the settings trust it. `AgentDegraded` alone may say another reason: that
+///   a record was read, whoever wrote it, shows that the log can be read.
 /// * `once`: the same record twice raises nothing the second time.
 /// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
-///   full.
+///   full but for [`OUTPUTS_KEPT`]: then it is at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     settings: Settings,
@@ -480,7 +481,7 @@ impl Agent {
         match self.tasks_due {
             Some(due) if due > now => return,
             Some(_) => {
-                let room = OUTPUTS_MAX.saturating_sub(outputs.len()).saturating_sub(ROOM_KEPT);
+                let room = OUTPUTS_MAX.saturating_sub(outputs.len()).saturating_sub(OUTPUTS_KEPT);
                 for pid in deadlock::pids(&self.faults).take(room) {
                     push(outputs, Output::ReadTask { pid });
                 }
@@ -516,7 +517,7 @@ impl Agent {
         if self.checks_due.is_none_or(|due| due > now) {
             return;
         }
-        let room = OUTPUTS_MAX.saturating_sub(ROOM_KEPT);
+        let room = OUTPUTS_MAX.saturating_sub(OUTPUTS_KEPT);
         while outputs.len() < room
             && let Some(kind) = self.checks.start_due(now, &self.settings.schedule)
         {
@@ -656,9 +657,6 @@ fn push(outputs: &mut Outputs, output: Output) {
 
 /// How often a proof that a fault is over is looked for: the interval of the seed's fastest row.
 const PROOF_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Outputs left for events when many tasks are asked for.
-const ROOM_KEPT: usize = 4;
 
 #[cfg(test)]
 mod tests;

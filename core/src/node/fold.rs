@@ -200,7 +200,9 @@ impl Fold {
 
     fn evict(&mut self) {
         let oldest = (0_usize..).zip(&self.entries).min_by_key(|(_, entry)| entry.last);
-        let Some((at, _)) = oldest else {
+        // Always true, but the no-panic link has to see it.
+        let known = oldest.map(|(at, _)| at).filter(|at| *at < self.entries.len());
+        let Some(at) = known else {
             return;
         };
         if at >= self.entries.len() {

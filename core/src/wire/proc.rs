@@ -1,6 +1,6 @@
 //! Lines of files under `/proc`: the mount table and one task's state.
 //!
-//! `Documentation/filesystems/proc.rst`, "/proc/<pid>/mountinfo" and "/proc/<pid>/stat".
+//! `Documentation/filesystems/proc.rst`, `/proc/<pid>/mountinfo` and `/proc/<pid>/stat`.
 
 use crate::wire::scan::Scan;
 
