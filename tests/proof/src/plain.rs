@@ -30,6 +30,7 @@ fn times() {
     let wall = Timestamp::from_unix_secs(black_box(-7)) + span;
     let earlier = Timestamp::from_unix_secs(black_box(7));
     black_box((wall.since(earlier), wall.unix_secs(), wall.cmp(&earlier)));
+    black_box(wall.rfc3339().map(Text::<LINE_MAX>::display));
 }
 
 fn texts() {
