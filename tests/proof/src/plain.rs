@@ -29,6 +29,7 @@ fn times() {
     black_box((later.since(instant()), later.millis()));
     let wall = Timestamp::from_unix_secs(black_box(-7)) + span;
     let earlier = Timestamp::from_unix_secs(black_box(7));
+    black_box(wall).rfc3339().into_iter().for_each(show);
     black_box((wall.since(earlier), wall.unix_secs(), wall.cmp(&earlier)));
     black_box(wall.rfc3339().map(Text::<LINE_MAX>::display));
 }
