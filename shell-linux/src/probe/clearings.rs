@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -34,7 +34,7 @@ pub fn follow(state_dir: &Path) -> io::Result<mpsc::Receiver<Clearing>> {
 }
 
 /// Hands on every request; `None` once nobody takes them.
-fn send_all(directory: &PathBuf, sender: &mpsc::Sender<Clearing>) -> Option<()> {
+fn send_all(directory: &Path, sender: &mpsc::Sender<Clearing>) -> Option<()> {
     for clearing in clearing::take(directory) {
         sender.blocking_send(clearing).ok()?;
     }
