@@ -65,14 +65,16 @@ impl Setting {
         let before = fs::read_to_string(path)
             .unwrap_or_else(|error| panic!("this kernel has no {path}: {error}"));
         let setting = Self { path, before };
-        fs::write(path, value).unwrap_or_else(|error| panic!("cannot set {path}: {error}"));
+        // Some settings refuse a value without the line's end.
+        fs::write(path, format!("{value}\n"))
+            .unwrap_or_else(|error| panic!("cannot set {path}: {error}"));
         setting
     }
 }
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        if let Err(error) = fs::write(self.path, self.before.trim_end()) {
+        if let Err(error) = fs::write(self.path, &self.before) {
             eprintln!("{} stays changed; it was {}: {error}", self.path, self.before.trim_end());
         }
     }
