@@ -105,16 +105,28 @@ impl Agent {
     /// If it cannot be started.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
+        Self::start_into(command, Stdio::piped())
+    }
+
+    /// Starts `command` with a standard output that the test may keep for itself.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start_into(command: &mut Command, stdout: impl Into<Stdio>) -> Self {
         let shown = format!("{command:?}");
         let mut child = command
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+        // The command would keep its end of a pipe open.
+        command.stdout(Stdio::null());
         let (lines, log) = (Arc::default(), Arc::default());
-        let stdout = child.stdout.take().expect("it is piped");
         let stderr = child.stderr.take().expect("it is piped");
-        let readers = vec![read_lines(stdout, Arc::clone(&lines)), read_log(stderr, &log)];
+        let mut readers = vec![read_log(stderr, &log)];
+        readers.extend(child.stdout.take().map(|stdout| read_lines(stdout, Arc::clone(&lines))));
         Self { child, shown, lines, log, readers }
     }
 
