@@ -78,8 +78,8 @@ fn a_volume_that_is_read_only_is_an_event_and_no_condition() {
 #[test]
 #[ignore = "needs root, mounts a file system and breaks it"]
 fn a_file_system_that_was_repaired_or_unmounted_ends_the_condition_with_proof() {
-    let _machine = Machine::take();
     for repair in [true, false] {
+        let _machine = Machine::take();
         let mut disk = Disk::new();
         let (one, other) = (scratch(), scratch());
         let proof = follow(one.path(), &["--clear", "ReadonlyFilesystem=proof"]);
@@ -179,8 +179,8 @@ fn a_record_of_user_space_raises_nothing_unless_trusted() {
 #[test]
 #[ignore = "needs root, writes to the kernel log"]
 fn the_first_record_after_following_is_seen() {
-    let _machine = Machine::take();
     for _ in 0..10 {
+        let _machine = Machine::take();
         let name = unique_name();
         let scratch = scratch();
         let agent = follow(scratch.path(), &["--trust-userspace-kmsg"]);
@@ -190,15 +190,14 @@ fn the_first_record_after_following_is_seen() {
         agent.wait_line("the warning", event_of("Ext4Warning", &name));
         agent.wait_line("the error", event_of("Ext4Error", &name));
         agent.terminate();
-        Voice::new().flush();
     }
 }
 
 #[test]
 #[ignore = "needs root, mounts a file system and breaks it"]
 fn a_restart_repeats_nothing_however_it_ended() {
-    let _machine = Machine::take();
     for signal in [Signal::TERM, Signal::KILL] {
+        let _machine = Machine::take();
         let disk = Disk::new();
         let scratch = scratch();
         let agent = follow(scratch.path(), &[]);
@@ -218,7 +217,6 @@ fn a_restart_repeats_nothing_however_it_ended() {
         let ended = agent.terminate();
         let repeated = event_of("Ext4Error", &disk.name);
         assert!(!ended.values().iter().any(|line| repeated(line)), "{}", ended.printed());
-        Voice::new().flush();
     }
 }
 
