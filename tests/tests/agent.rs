@@ -15,6 +15,7 @@ use fettle_tests::kmsg::FakeLog;
 use fettle_tests::program::{
     Agent, Ended, command, condition, condition_of, finish, path, standalone,
 };
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::geteuid;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -270,6 +271,18 @@ fn a_log_without_permission_is_unknown() {
 }
 
 #[test]
+fn a_log_that_ends_is_opened_again_ever_more_rarely() {
+    let scratch = scratch();
+    let kmsg = scratch.path().join("kmsg");
+    fs::write(&kmsg, "6,1,1,-;a record\n").expect("the directory is the test's");
+    let agent = Agent::start(&mut standalone(&scratch.path().join("state"), &kmsg));
+    sleep(Duration::from_secs(3));
+    let said = agent.log();
+    assert!(said.lines().count() < 10, "it floods its log:\n{said}");
+    agent.terminate();
+}
+
+#[test]
 fn a_log_that_appears_is_followed() {
     let scratch = scratch();
     let kmsg = scratch.path().join("kmsg");
@@ -477,6 +490,20 @@ fn a_reader_that_goes_away_neither_crashes_nor_spins_a_run() {
     assert!(said.lines().count() < 20, "it floods its log: {said}");
 }
 
+#[test]
+fn a_reader_that_stalls_does_not_hold_the_end() {
+    let scratch = scratch();
+    let log = FakeLog::new();
+    let (reader, writer) = std::io::pipe().expect("pipes are to be had");
+    fill(&writer);
+    let agent = Agent::start_into(&mut standalone(scratch.path(), &log.path()), writer);
+    // Its first results find no room.
+    sleep(Duration::from_secs(1));
+    let ended = agent.terminate();
+    ended.assert_no_crash();
+    drop(reader);
+}
+
 // What it knows.
 
 #[test]
@@ -516,6 +543,14 @@ impl Random {
 fn nobody_reads() -> PipeWriter {
     let (_, writer) = std::io::pipe().expect("pipes are to be had");
     writer
+}
+
+/// Fills a pipe, so that the next write to it waits.
+fn fill(mut pipe: &PipeWriter) {
+    let before = fcntl_getfl(pipe).expect("a pipe has flags");
+    fcntl_setfl(pipe, before | OFlags::NONBLOCK).expect("a pipe need not wait");
+    while pipe.write(&[b' '; 512]).is_ok() {}
+    fcntl_setfl(pipe, before).expect("as before");
 }
 
 fn data(name: &str) -> String {
