@@ -345,7 +345,7 @@ fn a_storm_is_folded_and_counted() {
     assert_eq!(count(&ended, "NvidiaXidError"), 11_760);
     assert_eq!(ended.summary()["findings"]["NvidiaXidError"], 11_760);
     // The real clock and the real disks of this machine are judged as well.
-    let problem = |name: &&str| values.iter().any(|line| condition(name, "True")(line));
+    let problem = |name: &&&str| values.iter().any(|line| condition(name, "True")(line));
     assert_eq!(KERNEL_CONDITIONS.iter().find(problem), None, "{}", ended.printed());
 }
 
@@ -618,6 +618,7 @@ fn spoil(state: &Path, new: impl Fn(&[u8]) -> Vec<u8>) -> Vec<String> {
     let files: Vec<PathBuf> = fs::read_dir(state)
         .expect("the state is a directory")
         .map(|entry| entry.expect("it can be listed").path())
+        .filter(|path| path.is_file())
         .collect();
     assert!(!files.is_empty(), "the agent kept no state");
     for file in &files {
