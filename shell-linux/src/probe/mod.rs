@@ -6,6 +6,7 @@ pub mod batch;
 pub mod clearings;
 pub mod clock;
 pub mod drives;
+pub mod file_age;
 pub mod kernel_log;
 pub mod layers;
 pub mod runner;
