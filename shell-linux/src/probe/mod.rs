@@ -7,6 +7,7 @@ pub mod clearings;
 pub mod clock;
 pub mod drives;
 pub mod file_age;
+pub mod gpu;
 pub mod kernel_log;
 pub mod layers;
 pub mod runner;
