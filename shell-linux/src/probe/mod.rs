@@ -3,6 +3,7 @@
 //! To add one: a file here with a [`Probe`], and its line in [`all`].
 
 pub mod batch;
+pub mod certificates;
 pub mod clearings;
 pub mod clock;
 pub mod drives;
