@@ -11,6 +11,7 @@ pub mod file_age;
 pub mod gpu;
 pub mod kernel_log;
 pub mod layers;
+pub mod lvm;
 pub mod runner;
 
 use core::time::Duration;

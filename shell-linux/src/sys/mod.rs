@@ -9,6 +9,7 @@ pub mod kmsg;
 pub mod mounts;
 pub mod notify;
 pub mod nvme;
+pub mod program;
 pub mod pstore;
 pub mod root;
 pub mod statfs;
