@@ -133,7 +133,11 @@ fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
             spare_pct: small,
             spare_threshold_pct: 10,
         }),
-        2 => Reading::FileAge(FileAge { path: name, age_s: figure, age_max_s: 300 }),
+        2 => Reading::FileAge(FileAge {
+            path: name,
+            age_s: (figure > 0).then_some(figure),
+            age_max_s: 300,
+        }),
         3 => Reading::FileSystem(FileSystem {
             mount_point: name,
             used_bytes: figure,

@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use fettle_core::journal::Stamp;
-use fettle_core::time::Instant;
+use fettle_core::time::{Instant, Timestamp};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Reads every clock once.
@@ -19,6 +19,12 @@ pub fn stamp() -> Stamp {
         log_us: saturated(log.as_micros()),
         wall_ms,
     }
+}
+
+/// Reads the wall clock.
+#[must_use]
+pub fn wall() -> Timestamp {
+    Timestamp::from_unix_secs(clock_gettime(ClockId::Realtime).tv_sec)
 }
 
 /// Returns the wall time, in milliseconds, of a moment of the kernel log's clock.

@@ -110,8 +110,8 @@ pub struct Drive<'a> {
 pub struct FileAge<'a> {
     /// The file.
     pub path: &'a str,
-    /// How long ago it was written.
-    pub age_s: u64,
+    /// How long ago it was written; `None` if it is not there, and its absence is a fault.
+    pub age_s: Option<u64>,
     /// How old it may become.
     pub age_max_s: u64,
 }
@@ -134,7 +134,7 @@ pub struct FileSystem<'a> {
 /// The GPUs of the node and what activates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpus {
-    /// NVIDIA GPUs on the PCI bus.
+    /// NVIDIA GPUs on the PCI bus; 0 if there is none, and its absence is a fault.
     pub count: u32,
     /// Whether the activation marker is there.
     pub marker: bool,

@@ -3,11 +3,15 @@
 //! To add one: a file here with a [`Probe`], and its line in [`all`].
 
 pub mod batch;
+pub mod certificates;
 pub mod clearings;
 pub mod clock;
 pub mod drives;
+pub mod file_age;
+pub mod gpu;
 pub mod kernel_log;
 pub mod layers;
+pub mod lvm;
 pub mod runner;
 
 use core::time::Duration;

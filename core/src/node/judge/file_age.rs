@@ -9,13 +9,14 @@ pub fn node_info(_: Instant, reading: &Reading<'_>, _: &Limits, _: &mut Memory) 
     let Reading::FileAge(file) = reading else {
         return Judgement::NotMine;
     };
-    if file.age_s > file.age_max_s {
-        let (age_s, age_max_s) = (file.age_s, file.age_max_s);
-        return Judgement::Problem(note(format_args!(
+    let age_max_s = file.age_max_s;
+    match file.age_s {
+        None => Judgement::Problem(note(format_args!("is not there"))),
+        Some(age_s) if age_s > age_max_s => Judgement::Problem(note(format_args!(
             "written {age_s} s ago, which may be {age_max_s} s"
-        )));
+        ))),
+        Some(_) => Judgement::Healthy,
     }
-    Judgement::Healthy
 }
 
 #[cfg(test)]
@@ -24,12 +25,14 @@ mod tests {
     use crate::node::reading::FileAge;
 
     #[test]
-    fn a_file_is_stale_when_it_is_older_than_it_may_be() {
-        for (age_s, stale) in [(0, false), (300, false), (301, true)] {
+    fn a_file_is_stale_when_it_is_older_than_it_may_be_or_gone() {
+        for (age_s, stale) in
+            [(Some(0), false), (Some(300), false), (Some(301), true), (None, true)]
+        {
             let reading = Reading::FileAge(FileAge { path: "nodes.json", age_s, age_max_s: 300 });
             let judgement =
                 node_info(Instant::from_millis(0), &reading, &Limits::default(), &mut Memory::None);
-            assert_eq!(matches!(judgement, Judgement::Problem(_)), stale, "{age_s}");
+            assert_eq!(matches!(judgement, Judgement::Problem(_)), stale, "{age_s:?}");
         }
     }
 }

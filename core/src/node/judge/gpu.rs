@@ -9,14 +9,14 @@ use crate::time::Instant;
 /// Judges `GpuActivationFailed`.
 ///
 /// A spec without device nodes is none (H21); a node that has just booted is still activating its
-/// GPUs (H22).
+/// GPUs (H22). A node without a GPU makes no reading, unless one was there or is expected.
 pub fn activation(now: Instant, reading: &Reading<'_>, _: &Limits, _: &mut Memory) -> Judgement {
     let Reading::Gpus(gpus) = reading else {
         return Judgement::NotMine;
     };
     let count = gpus.count;
     let problem = match (gpus.marker, gpus.cdi_device_nodes) {
-        _ if count == 0 => return Judgement::Healthy,
+        _ if count == 0 => note(format_args!("no GPU on the bus, where one was or should be")),
         (true, Some(nodes)) if nodes > 0 => return Judgement::Healthy,
         (false, _) => note(format_args!("{count} GPUs on the bus, but no activation marker")),
         (true, None) => note(format_args!("{count} GPUs on the bus, but no CDI spec")),
@@ -42,7 +42,8 @@ mod tests {
     fn a_gpu_needs_its_marker_and_a_spec_with_devices() {
         // seconds since boot, count, marker, device nodes, problem
         for (at_s, count, marker, cdi_device_nodes, problem) in [
-            (3600, 0, false, None, false),
+            (3600, 0, true, Some(4), true), // gone, or expected and never there
+            (60, 0, false, None, false),
             (3600, 2, true, Some(4), false),
             (3600, 2, true, Some(0), true), // H21
             (3600, 2, true, None, true),
