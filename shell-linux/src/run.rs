@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use fettle_core::catalog::{Clear, ConditionType, EventReason};
@@ -195,6 +195,8 @@ struct Session<'o, W> {
     unsaved: Unsaved,
     /// Whether the last try to save failed.
     save_fails: bool,
+    /// The kernel log device, to name it.
+    kmsg: PathBuf,
     /// When the watchdog last heard of the agent.
     fed: Stamp,
 }
@@ -247,6 +249,7 @@ impl<'o, W: Write> Session<'o, W> {
             saved,
             unsaved,
             save_fails: false,
+            kmsg: args.kmsg.clone(),
             fed: saved,
         };
         session.apply(Input::Started(settings))?;
@@ -288,7 +291,7 @@ impl<'o, W: Write> Session<'o, W> {
                 Event::Overrun => self.apply(Input::LogOverrun)?,
                 Event::Down { errno } => {
                     self.apply(Input::LogDown { errno })?;
-                    error!("{}", outage(errno));
+                    error!("{}", outage(&self.kmsg, errno));
                 }
                 Event::CaughtUp => self.on_caught_up()?,
             }
@@ -498,7 +501,7 @@ fn warn_of(settings: &Settings) {
 }
 
 /// Says what an outage of the kernel log means and what to do about it.
-fn outage(errno: i32) -> String {
+fn outage(path: &Path, errno: i32) -> String {
     let problem = io::Error::from_raw_os_error(errno);
     let kind = problem.kind();
     let advice = if kind == io::ErrorKind::PermissionDenied {
@@ -509,8 +512,9 @@ fn outage(errno: i32) -> String {
         "check that --kmsg names the kernel log device"
     };
     format!(
-        "cannot read the kernel log: {problem}; its conditions are Unknown until it can be read \
-         ({advice}); trying again"
+        "cannot read the kernel log {}: {problem}; its conditions are Unknown until it can be read \
+         ({advice}); trying again",
+        path.display()
     )
 }
 

@@ -416,6 +416,7 @@ impl Agent {
             self.judge(now, ConditionType::ReadonlyFilesystem, outputs);
         }
         self.look_up(now, &mounts, outputs);
+        readonly::note_mounted(&mut self.faults, &mounts);
     }
 
     fn on_task(&mut self, now: Instant, pid: u64, state: TaskState, outputs: &mut Outputs) {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use rustix::process::setpriority_process;
 use tokio::sync::mpsc;
 
 use crate::sys::kmsg::{Device, Reading};
@@ -91,6 +92,9 @@ struct Unwanted;
 
 impl Follower {
     fn run(mut self, path: &Path) {
+        // A flood on a busy node is over before an ordinary thread has its turn. Without the right
+        // to ask for more the thread is an ordinary one.
+        let _ = setpriority_process(Some(rustix::thread::gettid()), NICE);
         let mut wait = BACKOFF_MIN;
         loop {
             let outcome = match Device::open(path) {
@@ -155,6 +159,9 @@ const BATCHES_MAX: usize = 4;
 
 /// The thread reads into a buffer on the heap and calls nothing deep.
 const STACK_BYTES: usize = 128 * 1024;
+
+/// Above what an ordinary process may ask for, below what the kernel's own threads have.
+const NICE: i32 = -10;
 
 /// How long the thread waits for a record before it looks whether it is still wanted.
 const WAIT_MAX: Duration = Duration::from_secs(3600);

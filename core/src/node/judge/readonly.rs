@@ -18,6 +18,16 @@ pub fn apply(faults: &mut Faults, mounts: &Mounts) {
     });
 }
 
+/// Notes which of the faults have their device in `mounts`: its absence later on is a proof.
+pub fn note_mounted(faults: &mut Faults, mounts: &Mounts) {
+    retain_unproven(faults, ConditionType::ReadonlyFilesystem, |fault| {
+        if mounts.device(&fault.finding.object).is_some() {
+            fault.evidence = Evidence::Mounted;
+        }
+        false
+    });
+}
+
 /// ext4 up to 6.14 may show `rw` although every write fails, so the count of errors that its
 /// superblock keeps must be 0 as well. XFS shows nothing at all: only its absence proves anything.
 fn is_well(device: &Device, detail: Detail) -> bool {
