@@ -9,7 +9,7 @@ use fettle_agent::cmd::{catalog, check, classify, clear, config, replay};
 use fettle_agent::config::ConfigFile;
 use fettle_agent::publish::logger;
 use fettle_agent::publish::stdout::Format;
-use fettle_agent::{probe, run, table};
+use fettle_agent::{run, table};
 use tokio::runtime::Runtime;
 
 /// Finds what is wrong with this node, and says so.
@@ -77,9 +77,8 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Check(args)) => {
             let format = output.unwrap_or(Format::Table);
-            let settings = ConfigFile::new(args.config.clone()).load()?.settings();
-            let check = check::run(&args, settings, probe::all(), &mut out, format);
-            let found = runtime()?.block_on(check)?;
+            let config = ConfigFile::new(args.config.clone()).load()?;
+            let found = runtime()?.block_on(check::run(&args, &config, &mut out, format))?;
             out.flush()?;
             return Ok(exit_code(found));
         }

@@ -47,6 +47,9 @@ pub struct Args {
     /// The kernel log device
     #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
     pub kmsg: PathBuf,
+    /// Where the node's file systems are mounted, for an agent in a container
+    #[arg(long, default_value = "/", value_name = "DIR")]
+    pub host_root: PathBuf,
     /// Where the state is kept across restarts; belongs on a tmpfs
     #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
     pub state_dir: PathBuf,
@@ -197,6 +200,8 @@ struct Session<'o, W> {
     save_fails: bool,
     /// The kernel log device, to name it.
     kmsg: PathBuf,
+    /// Where the node's file systems are mounted.
+    host_root: PathBuf,
     /// When the watchdog last heard of the agent.
     fed: Stamp,
 }
@@ -219,7 +224,7 @@ impl<'o, W: Write> Session<'o, W> {
         out: &'o mut W,
         format: Format,
     ) -> Result<Self, RunError> {
-        let runner = Runner::new(probe::all());
+        let runner = Runner::new(probe::all(&args.host_root, &config));
         let mut settings = settings(args, &config);
         settings.schedule.probes = runner.offers();
         let state = StateFile::new(&args.state_dir, boot_id());
@@ -250,6 +255,7 @@ impl<'o, W: Write> Session<'o, W> {
             unsaved,
             save_fails: false,
             kmsg: args.kmsg.clone(),
+            host_root: args.host_root.clone(),
             fed: saved,
         };
         session.apply(Input::Started(settings))?;
@@ -372,7 +378,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     fn read_mounts(&mut self) -> Result<(), RunError> {
-        match mounts::read() {
+        match mounts::read(&self.host_root) {
             Ok(table) => self.apply(Input::Mounts(&table)),
             Err(problem) => {
                 warn!("cannot read the mount table, so a device counts as the node's: {problem}");
@@ -382,7 +388,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     fn read_task(&mut self, pid: u64) -> Result<(), RunError> {
-        self.apply(Input::Task { pid, state: task::read(pid) })
+        self.apply(Input::Task { pid, state: task::read(&self.host_root, pid) })
     }
 
     /// One step: journal, core, output.

@@ -11,7 +11,8 @@ use fettle_core::node::condition::Status;
 use serde::Serialize;
 
 use crate::clock;
-use crate::probe::Probe;
+use crate::config::Config;
+use crate::probe;
 use crate::probe::runner::{Finished, Runner};
 use crate::publish::stdout::Format;
 use crate::sys::kmsg::{Device, Reading};
@@ -30,6 +31,9 @@ pub struct Args {
     /// The kernel log device
     #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
     pub kmsg: PathBuf,
+    /// Where the node's file systems are mounted, for an agent in a container
+    #[arg(long, default_value = "/", value_name = "DIR")]
+    pub host_root: PathBuf,
 }
 
 /// What `check` found, from the gravest to the mildest.
@@ -50,15 +54,15 @@ pub enum Finding {
 /// Returns why `out` cannot be written to.
 pub async fn run(
     args: &Args,
-    settings: Settings,
-    probes: Vec<Box<dyn Probe>>,
+    config: &Config,
     out: &mut impl Write,
     format: Format,
 ) -> io::Result<Finding> {
     let wanted = |row: &&ConditionRow| args.name.is_none_or(|name| name == row.condition);
     let kinds: Vec<ReadingKind> = CONDITIONS.iter().filter(wanted).map(|row| row.reading).collect();
-    let probes = probes.into_iter().filter(|probe| kinds.contains(&probe.kind())).collect();
-    let mut once = Once::new(settings, Runner::new(probes));
+    let mut probes = probe::all(&args.host_root, config);
+    probes.retain(|probe| kinds.contains(&probe.kind()));
+    let mut once = Once::new(config.settings(), Runner::new(probes), args.host_root.clone());
     if kinds.contains(&ReadingKind::KernelLog) || kinds.contains(&ReadingKind::Own) {
         once.read_log(args);
     }
@@ -76,12 +80,13 @@ struct Once {
     agent: Agent,
     runner: Runner,
     outstanding: usize,
+    host_root: PathBuf,
 }
 
 impl Once {
-    fn new(mut settings: Settings, runner: Runner) -> Self {
+    fn new(mut settings: Settings, runner: Runner, host_root: PathBuf) -> Self {
         settings.schedule.probes = runner.offers();
-        Self { agent: Agent::new(settings), runner, outstanding: 0 }
+        Self { agent: Agent::new(settings), runner, outstanding: 0, host_root }
     }
 
     /// Reads the kernel log as far as it goes.
@@ -139,7 +144,7 @@ impl Once {
                         self.on_finished(&finished);
                     }
                 }
-                Output::ReadMounts => match mounts::read() {
+                Output::ReadMounts => match mounts::read(&self.host_root) {
                     Ok(table) => self.apply(Input::Mounts(&table)),
                     Err(_) => self.apply(Input::MountsUnreadable),
                 },

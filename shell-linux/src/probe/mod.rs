@@ -5,25 +5,30 @@
 pub mod batch;
 pub mod certificates;
 pub mod clearings;
-pub mod clock;
 pub mod drives;
 pub mod file_age;
 pub mod gpu;
+pub mod kernel_clock;
 pub mod kernel_log;
 pub mod layers;
 pub mod lvm;
 pub mod runner;
 
 use core::time::Duration;
-use std::path::PathBuf;
+use std::path::Path;
 
 use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
 
 use self::batch::Batch;
-use self::clock::KernelClock;
+use self::certificates::Certificates;
 use self::drives::Drives;
+use self::file_age::RenewedFile;
+use self::gpu::GpuFiles;
+use self::kernel_clock::KernelClock;
 use self::layers::Layers;
+use crate::clock;
+use crate::config::{Config, Expected};
 
 /// Makes one kind of reading.
 pub trait Probe: Send {
@@ -41,14 +46,27 @@ pub trait Probe: Send {
     }
 }
 
-/// Returns every probe that this agent has.
+/// Returns every probe that this agent has, for the node below `root`.
 #[must_use]
-pub fn all() -> Vec<Box<dyn Probe>> {
-    let root = PathBuf::from("/");
+pub fn all(root: &Path, config: &Config) -> Vec<Box<dyn Probe>> {
+    let root = || root.to_owned();
+    let expects = |what| config.expect.contains(&what);
+    let (nodes, gpu) = (&config.nodes_json, &config.gpu);
+    let (nodes_expected, gpu_expected) = (expects(Expected::NodesJson), expects(Expected::Gpu));
+    let wanted = config.is_set("certificates");
     vec![
+        Box::new(Certificates::new(root(), config.certificates.clone(), wanted, clock::wall)),
         Box::new(KernelClock),
-        Box::new(Drives::new(root.clone())),
-        Box::new(Layers::new(root, PathBuf::from("/var/lib/syself/sealed.json"))),
+        Box::new(Drives::new(root())),
+        Box::new(RenewedFile::new(
+            root(),
+            nodes.path.clone(),
+            nodes.max_age,
+            nodes_expected,
+            clock::wall,
+        )),
+        Box::new(GpuFiles::new(root(), gpu.marker.clone(), gpu.cdi.clone(), gpu_expected)),
+        Box::new(Layers::new(root(), config.sealed_recorded.clone())),
     ]
 }
 

@@ -12,14 +12,15 @@ use rustix::fs::{major, minor};
 
 /// Reads the mount table as the core takes it: `NAME ERRORS MOUNTINFO-LINE`.
 ///
-/// Only mounts of block devices are in it. The table is that of process 1, which is the node's;
+/// `root` is where the node's file systems are mounted. Only mounts of block devices are in it. The table is that of process 1, which is the node's;
 /// where that cannot be read, it is the agent's own.
 ///
 /// # Errors
 ///
 /// Returns why neither table can be read.
-pub fn read() -> io::Result<Vec<u8>> {
-    let table = fs::read("/proc/1/mountinfo").or_else(|_| fs::read("/proc/self/mountinfo"))?;
+pub fn read(root: &Path) -> io::Result<Vec<u8>> {
+    let table = fs::read(root.join("proc/1/mountinfo"))
+        .or_else(|_| fs::read(root.join("proc/self/mountinfo")))?;
     let mut named = Vec::new();
     for line in table.split(|byte| *byte == b'\n') {
         if let Some(name) = Mount::parse(line).ok().and_then(|mount| device_name(&mount)) {
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_line_is_one_that_the_core_reads() {
-        let table = read().unwrap();
+        let table = read(Path::new("/")).unwrap();
         for line in table.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let mut fields = line.splitn(3, |byte| *byte == b' ');
             let (name, errors) = (fields.next().unwrap(), fields.next().unwrap());

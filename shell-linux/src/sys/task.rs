@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::wire::proc::TaskStat;
 
-/// Returns what can be seen of the task `pid`.
+/// Returns what can be seen of the task `pid` below `root`, where the node is mounted.
 #[must_use]
-pub fn read(pid: u64) -> TaskState {
-    if !sees_every_pid() {
+pub fn read(root: &Path, pid: u64) -> TaskState {
+    let own = root == Path::new("/");
+    if own && !sees_every_pid() {
         return TaskState::Unknown;
     }
-    match fs::read(format!("/proc/{pid}/stat")) {
+    match fs::read(root.join(format!("proc/{pid}/stat"))) {
         Ok(line) => TaskStat::parse(&line).map_or(TaskState::Unknown, |stat| TaskState::Alive {
             state: stat.state,
             start_ticks: stat.start_ticks,
@@ -41,7 +43,8 @@ mod tests {
     #[test]
     fn a_task_is_alive_or_gone() {
         let own = u64::from(std::process::id());
-        assert!(matches!(read(own), TaskState::Alive { state: b'R' | b'S', .. }));
-        assert_eq!(read(u64::MAX), TaskState::Gone);
+        let root = Path::new("/");
+        assert!(matches!(read(root, own), TaskState::Alive { state: b'R' | b'S', .. }));
+        assert_eq!(read(root, u64::MAX), TaskState::Gone);
     }
 }

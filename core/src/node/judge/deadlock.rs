@@ -53,11 +53,11 @@ const fn pid_of(detail: Detail) -> Option<u64> {
 const UNINTERRUPTIBLE: u8 = b'D';
 
 /// How a fault ends when it is held.
-pub(super) const HELD: &str = "Held until it is cleared by hand or the node boots; it is over \
+pub(super) const HELD: &str = "held until it is cleared by hand or the node boots; it is over \
                                once the task is gone or no longer blocked";
 
 /// How a fault ends when a proof is enough.
-pub(super) const PROOF: &str = "Ends once the task is gone or no longer blocked; by hand; or \
+pub(super) const PROOF: &str = "ends once the task is gone or no longer blocked; by hand; or \
                                 when the node boots";
 
 #[cfg(test)]

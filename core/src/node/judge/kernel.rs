@@ -207,7 +207,7 @@ impl fmt::Display for Problem<'_> {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }?;
-        f.write_str(". ")?;
+        f.write_str("; ")?;
         f.write_str(how_it_ends(self.condition, self.clear))
     }
 }
@@ -236,7 +236,7 @@ const fn how_it_ends(condition: ConditionType, clear: Clear) -> &'static str {
         (ConditionType::ReadonlyFilesystem, _) => readonly::HELD,
         (ConditionType::KernelDeadlock, Clear::Proof) => deadlock::PROOF,
         (ConditionType::KernelDeadlock, _) => deadlock::HELD,
-        _ => "Held until it is cleared by hand or the node boots",
+        _ => "held until it is cleared by hand or the node boots",
     }
 }
 
