@@ -1,25 +1,25 @@
 //! The agent: loops over the catalogue's rows and merges their wake-ups.
 
-use core::time::Duration;
+mod records;
+mod rounds;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_KEPT, OUTPUTS_MAX};
+use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
-use crate::node::block::{Added, Block, Report};
+use crate::node::block::Block;
 use crate::node::checks::{Checks, Outcome, Schedule};
 use crate::node::condition::{Change, Condition, Held, Verdict};
-use crate::node::fold::{EventWrite, Extra, Fold};
-use crate::node::judge::deadlock::{self, TaskState};
+use crate::node::fold::{EventWrite, Fold};
+use crate::node::judge::Limits;
+use crate::node::judge::deadlock::TaskState;
 use crate::node::judge::kernel::{self, Faults};
-use crate::node::judge::{Limits, own, readonly};
-use crate::node::log::{Log, LogState, Place};
-use crate::node::mounts::{DeviceScope, Mounts};
+use crate::node::log::Log;
+use crate::node::mounts::Mounts;
 use crate::node::reading::Reading;
-use crate::node::rules::{Detail, Finding, Object, classify};
+use crate::node::rules::{Finding, Object};
 use crate::text::Text;
 use crate::time::Instant;
-use crate::wire::kmsg::{Origin, Record};
 
 /// Everything that the agent remembers.
 ///
@@ -294,138 +294,6 @@ impl Agent {
         &self.settings
     }
 
-    fn on_record(&mut self, now: Instant, bytes: &[u8], outputs: &mut Outputs) {
-        let Ok(record) = Record::parse(bytes) else {
-            self.counts.malformed = self.counts.malformed.saturating_add(1);
-            return;
-        };
-        match self.log.accept(record.sequence) {
-            Place::Seen => return,
-            Place::New { lost: 0 } => {}
-            Place::New { lost } => {
-                push(outputs, Output::Lost { records: lost, total: self.log.lost() });
-            }
-        }
-        if record.origin == Origin::Userspace {
-            self.counts.userspace = self.counts.userspace.saturating_add(1);
-            if !self.settings.trust_userspace {
-                return;
-            }
-        }
-        self.on_addition(now, &record, outputs);
-        let sequence = record.sequence;
-        let mut findings = classify(&record);
-        self.block.complete(&record, &mut findings);
-        for finding in findings {
-            if matches!(finding.detail, Detail::Readonly { .. }) {
-                self.on_readonly(now, finding, outputs);
-            } else {
-                self.on_finding(now, Some(sequence), finding, outputs);
-            }
-        }
-    }
-
-    /// Whose device it is decides what it is; the table is read when it is needed, so that it is
-    /// as new as the fault.
-    fn on_readonly(&mut self, now: Instant, finding: Finding, outputs: &mut Outputs) {
-        match self.lookups.push(finding) {
-            Ok(()) => push(outputs, Output::ReadMounts),
-            Err(finding) => self.on_finding(now, None, finding, outputs),
-        }
-    }
-
-    /// Settles every read-only file system that waits for the mount table.
-    fn look_up(&mut self, now: Instant, mounts: &Mounts, outputs: &mut Outputs) {
-        for finding in core::mem::take(&mut self.lookups) {
-            if is_volume(mounts, &finding) {
-                let reason = EventReason::VolumeFilesystemReadOnly;
-                self.fold.note(now, reason, finding, Extra::new());
-            } else {
-                self.on_finding(now, None, finding, outputs);
-            }
-        }
-    }
-
-    /// `sequence` numbers the record where later ones may add to the finding.
-    fn on_finding(
-        &mut self,
-        now: Instant,
-        sequence: Option<u64>,
-        finding: Finding,
-        outputs: &mut Outputs,
-    ) {
-        // Another block begins only when the one before has said everything.
-        if let Some(sequence) = sequence
-            && finding.detail.takes_lines()
-        {
-            self.write_report(now, Block::take);
-            self.block.begin(now, sequence, &finding);
-        } else if let Some(reason) = finding.detail.event() {
-            self.fold.note(now, reason, finding.clone(), Extra::new());
-        }
-        if self.checks.note_disk_error(now, &finding) {
-            self.judge(now, ConditionType::DisksFailure, outputs);
-        }
-        if let Some(condition) = finding.detail.condition() {
-            if let Some(count) = self.counts.conditions.get_mut(condition.index()) {
-                *count = count.saturating_add(1);
-            }
-            self.faults.note(condition, finding);
-            self.judge(now, condition, outputs);
-        }
-    }
-
-    /// Notes the event of a block that is complete, or as complete as it may wait for.
-    fn write_report(&mut self, now: Instant, take: impl Fn(&mut Block) -> Option<Report>) {
-        if let Some(Report { finding, extra, .. }) = take(&mut self.block)
-            && let Some(reason) = finding.detail.event()
-        {
-            self.fold.note(now, reason, finding, extra);
-        }
-    }
-
-    /// Adds what a record of an open block says to the block's finding.
-    fn on_addition(&mut self, now: Instant, record: &Record<'_>, outputs: &mut Outputs) {
-        let Some((report, added)) = self.block.add(record) else {
-            return;
-        };
-        let Some(condition) = report.finding.detail.condition() else {
-            return;
-        };
-        match added {
-            Added::Name { before } => self.faults.name(condition, &before, report),
-            Added::Extra => self.faults.explain(condition, report),
-        }
-        self.judge(now, condition, outputs);
-    }
-
-    fn on_caught_up(&mut self, now: Instant, outputs: &mut Outputs) {
-        if self.log.state() != LogState::Live {
-            self.log.caught_up();
-            self.judge_all(now, ReadingKind::KernelLog, outputs);
-            self.judge_own(now, outputs);
-        }
-    }
-
-    fn on_mounts(&mut self, now: Instant, table: &[u8], outputs: &mut Outputs) {
-        let mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
-        // Before the look-up: ext4 prints its line before it sets what the table shows, so the
-        // table that a new fault is looked up in proves nothing about it.
-        if self.clear_rule(ConditionType::ReadonlyFilesystem) == Clear::Proof {
-            readonly::apply(&mut self.faults, &mounts);
-            self.judge(now, ConditionType::ReadonlyFilesystem, outputs);
-        }
-        self.look_up(now, &mounts, outputs);
-        readonly::note_mounted(&mut self.faults, &mounts);
-    }
-
-    fn on_task(&mut self, now: Instant, pid: u64, state: TaskState, outputs: &mut Outputs) {
-        if self.clear_rule(ConditionType::KernelDeadlock) == Clear::Proof {
-            deadlock::apply(&mut self.faults, pid, state);
-            self.judge(now, ConditionType::KernelDeadlock, outputs);
-        }
-    }
-
     /// Says again how every condition stands: the process that said it is gone.
     fn on_started(&mut self, now: Instant, settings: Settings, outputs: &mut Outputs) {
         self.settings = settings;
@@ -472,114 +340,15 @@ impl Agent {
         }
     }
 
-    /// Asks for the state of the tasks that hang, where that may clear the condition.
-    fn look_at_tasks(&mut self, now: Instant, outputs: &mut Outputs) {
-        let proof = self.clear_rule(ConditionType::KernelDeadlock) == Clear::Proof;
-        if !proof || deadlock::pids(&self.faults).next().is_none() {
-            self.tasks_due = None;
-            return;
-        }
-        match self.tasks_due {
-            Some(due) if due > now => return,
-            Some(_) => {
-                let room = OUTPUTS_MAX.saturating_sub(outputs.len()).saturating_sub(OUTPUTS_KEPT);
-                for pid in deadlock::pids(&self.faults).take(room) {
-                    push(outputs, Output::ReadTask { pid });
-                }
-            }
-            None => {}
-        }
-        self.tasks_due = Some(now + PROOF_INTERVAL);
-    }
-
-    /// Asks for the mount table while a file system is read-only, where that may clear it.
-    fn look_at_mounts(&mut self, now: Instant, outputs: &mut Outputs) {
-        let condition = ConditionType::ReadonlyFilesystem;
-        let proof = self.clear_rule(condition) == Clear::Proof;
-        if !proof || self.faults.of(condition).next().is_none() {
-            self.mounts_due = None;
-            return;
-        }
-        match self.mounts_due {
-            Some(due) if due > now => return,
-            Some(_) => push(outputs, Output::ReadMounts),
-            None => {}
-        }
-        self.mounts_due = Some(now + PROOF_INTERVAL);
-    }
-
     /// Returns the objects with an open fault of `condition`, oldest first.
     pub fn objects(&self, condition: ConditionType) -> impl Iterator<Item = &Object> {
         self.faults.of(condition).map(|fault| &fault.finding.object)
-    }
-
-    /// Starts the checks that are due; one that is due while its last run goes on waits for it.
-    fn start_checks(&mut self, now: Instant, outputs: &mut Outputs) {
-        if self.checks_due.is_none_or(|due| due > now) {
-            return;
-        }
-        let room = OUTPUTS_MAX.saturating_sub(OUTPUTS_KEPT);
-        while outputs.len() < room
-            && let Some(kind) = self.checks.start_due(now, &self.settings.schedule)
-        {
-            push(outputs, Output::Check { kind });
-        }
-        self.judge_own(now, outputs);
-    }
-
-    fn on_reading(
-        &mut self,
-        now: Instant,
-        kind: ReadingKind,
-        reading: &Reading<'_>,
-        outputs: &mut Outputs,
-    ) {
-        if let Reading::Layer(layer) = reading
-            && layer.corrupted
-        {
-            self.on_corrupt_layer(now, layer.name, outputs);
-        }
-        self.checks.note_reading(now, kind, reading, &self.settings.limits);
-    }
-
-    /// The device-mapper's status tells of corruption whose line was lost, too.
-    fn on_corrupt_layer(&mut self, now: Instant, name: &str, outputs: &mut Outputs) {
-        let condition = ConditionType::VerityCorruption;
-        let object = Object::from_bytes(name.as_bytes());
-        if self.objects(condition).any(|known| *known == object) {
-            return;
-        }
-        let line = Text::from_bytes(b"the device-mapper's status of it is C, corrupted");
-        let detail = Detail::VerityStatus;
-        self.faults.note(condition, Finding { object, detail, line, timestamp_us: 0 });
-        self.judge(now, condition, outputs);
-    }
-
-    fn on_check_ended(
-        &mut self,
-        now: Instant,
-        kind: ReadingKind,
-        outcome: Outcome,
-        outputs: &mut Outputs,
-    ) {
-        self.checks.end(now, kind, outcome);
-        self.judge_all(now, kind, outputs);
-        self.judge_own(now, outputs);
     }
 
     fn judge_all(&mut self, now: Instant, kind: ReadingKind, outputs: &mut Outputs) {
         for row in CONDITIONS.iter().filter(|row| row.reading == kind) {
             self.judge(now, row.condition, outputs);
         }
-    }
-
-    /// Judges the agent itself, and notes when its checks are to be looked at again.
-    fn judge_own(&mut self, now: Instant, outputs: &mut Outputs) {
-        let schedule = &self.settings.schedule;
-        let stale = self.checks.next_stale(now, schedule);
-        self.checks_due = [self.checks.next_wakeup(), stale].into_iter().flatten().min();
-        let verdict = own::judge(now, &self.log, &self.checks, schedule);
-        self.stand(now, ConditionType::AgentDegraded, verdict, outputs);
     }
 
     fn judge(&mut self, now: Instant, condition: ConditionType, outputs: &mut Outputs) {
@@ -646,18 +415,10 @@ impl Default for Settings {
     }
 }
 
-/// A file system that only workloads use is not the node's (decisions, "whose disk").
-fn is_volume(mounts: &Mounts, finding: &Finding) -> bool {
-    mounts.device(&finding.object).is_some_and(|device| device.scope == DeviceScope::Volume)
-}
-
 /// Appends `output`; [`OUTPUTS_MAX`] says why there is room.
 fn push(outputs: &mut Outputs, output: Output) {
     let _ = outputs.push(output);
 }
-
-/// How often a proof that a fault is over is looked for: the interval of the seed's fastest row.
-const PROOF_INTERVAL: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,7 @@ fn note(faults: &mut Faults) {
 fn prove(faults: &mut Faults) {
     let mounts = mounts();
     readonly::apply(faults, black_box(&mounts));
+    readonly::note_mounted(faults, black_box(&mounts));
     let state = black_box(TaskState::Alive { state: b'D', start_ticks: 7 });
     deadlock::apply(faults, number(), state);
 }

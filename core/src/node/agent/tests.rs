@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests may panic")]
 
+use core::time::Duration;
 use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;

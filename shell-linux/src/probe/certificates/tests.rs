@@ -1,3 +1,5 @@
+//! The probe of certificates, on real files and recorded output.
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::thread;

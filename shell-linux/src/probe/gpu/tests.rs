@@ -1,3 +1,5 @@
+//! The probe of GPUs, on real files and recorded output.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::thread;

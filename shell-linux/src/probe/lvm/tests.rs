@@ -1,3 +1,5 @@
+//! The probe of volume groups, on real files and recorded output.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 

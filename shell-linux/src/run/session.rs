@@ -1,0 +1,390 @@
+//! The core, and everything that its inputs come from and its outputs go to.
+
+use core::time::Duration;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fettle_core::catalog::EventReason;
+use fettle_core::journal::{Stamp, Step};
+use fettle_core::node::agent::{self, Agent, Input, Output};
+use fettle_core::node::log::LogState;
+use fettle_core::text::Text;
+use log::{error, info, warn};
+
+use super::args::{Args, settings, warn_of};
+use super::{FOREVER, RunError};
+use crate::clock;
+use crate::config::{Config, ConfigFile};
+use crate::errors::chain;
+use crate::probe;
+use crate::probe::kernel_log::{Batch, Event};
+use crate::probe::runner::{Finished, Runner};
+use crate::publish::metrics::{Observed, Question};
+use crate::publish::stdout::{Format, Printer};
+use crate::store::boot_id;
+use crate::store::clearing::Clearing;
+use crate::store::journal::JournalWriter;
+use crate::store::state::StateFile;
+use crate::sys::notify::Notifier;
+use crate::sys::{mounts, task};
+
+/// The core, and everything that its outputs go to.
+pub(super) struct Session<'o, W> {
+    agent: Box<Agent>,
+    config: Config,
+    printer: Printer<'o, W>,
+    pub(super) runner: Runner,
+    observed: Observed,
+    notifier: Notifier,
+    journal: Option<JournalWriter>,
+    state: StateFile,
+    /// When the state was last saved, and whether something has changed since.
+    saved: Stamp,
+    unsaved: Unsaved,
+    /// Whether the last try to save failed.
+    save_fails: bool,
+    /// The kernel log device, to name it.
+    kmsg: PathBuf,
+    /// Where the node's file systems are mounted.
+    host_root: PathBuf,
+    /// When the watchdog last heard of the agent.
+    fed: Stamp,
+}
+
+/// What of the state is not in its file yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unsaved {
+    /// Something was told: a restart would tell it again.
+    Told,
+    /// Only the place in the log.
+    Place,
+    /// Nothing.
+    Nothing,
+}
+
+impl<'o, W: Write> Session<'o, W> {
+    pub(super) fn start(
+        args: &Args,
+        config: Config,
+        out: &'o mut W,
+        format: Format,
+    ) -> Result<Self, RunError> {
+        let runner = Runner::new(probe::all(&args.host_root, &config));
+        let mut settings = settings(args, &config);
+        settings.schedule.probes = runner.offers();
+        let state = StateFile::new(&args.state_dir, boot_id());
+        let agent = state.load().unwrap_or_else(|problem| {
+            warn!("{}", chain(&problem));
+            None
+        });
+        let agent = agent.unwrap_or_else(|| Box::new(Agent::new(settings.clone())));
+        let journal = args
+            .journal
+            .as_ref()
+            .map(|path| JournalWriter::create(path.clone(), args.journal_max, boot_id(), &agent));
+        let journal = journal.transpose().map_err(RunError::Journal)?;
+        warn_of(&settings);
+        let printer = Printer::new(out, format);
+        let saved = clock::stamp();
+        let unsaved = Unsaved::Nothing;
+        let mut session = Self {
+            agent,
+            config,
+            printer,
+            runner,
+            observed: Observed::default(),
+            notifier: Notifier::from_environment(),
+            journal,
+            state,
+            saved,
+            unsaved,
+            save_fails: false,
+            kmsg: args.kmsg.clone(),
+            host_root: args.host_root.clone(),
+            fed: saved,
+        };
+        session.apply(Input::Started(settings))?;
+        session.printer.flush().map_err(RunError::Write)?;
+        Ok(session)
+    }
+
+    /// Reads the configuration again; a bad one changes nothing.
+    pub(super) fn reload(&mut self, args: &Args) -> Result<(), RunError> {
+        let config = match ConfigFile::new(args.config.clone()).load() {
+            Ok(config) => config,
+            Err(problem) => {
+                problem.lines().iter().for_each(|line| error!("{line}"));
+                error!("the configuration stays as it was; mend the file and send SIGHUP again");
+                return Ok(());
+            }
+        };
+        if config.listen != self.config.listen {
+            warn!("metrics.listen takes effect when the agent starts the next time");
+        }
+        let old = settings(args, &self.config);
+        let mut new = settings(args, &config);
+        self.config = config;
+        if old == new {
+            info!("read the configuration again: nothing changes for the checks");
+            return Ok(());
+        }
+        new.schedule.probes = self.runner.offers();
+        warn_of(&new);
+        self.apply(Input::Configured(new))?;
+        info!("read the configuration again: it is in force");
+        Ok(())
+    }
+
+    pub(super) fn on_batch(&mut self, batch: &Batch) -> Result<(), RunError> {
+        for (event, record) in batch.iter() {
+            match event {
+                Event::Record { .. } => self.apply(Input::Record(record))?,
+                Event::Overrun => self.apply(Input::LogOverrun)?,
+                Event::Down { errno } => {
+                    self.apply(Input::LogDown { errno })?;
+                    error!("{}", outage(&self.kmsg, errno));
+                }
+                Event::CaughtUp => self.on_caught_up()?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_wakeup(&mut self) -> Result<(), RunError> {
+        while let Some(finished) = self.runner.give_up(clock::stamp().at) {
+            self.on_finished(&finished)?;
+        }
+        self.apply(Input::Tick)
+    }
+
+    pub(super) fn on_clearing(&mut self, clearing: Clearing) -> Result<(), RunError> {
+        let Clearing { condition, by } = clearing;
+        info!("{} is cleared by {by}", condition.row().name);
+        self.apply(Input::ClearByHand { by: Text::display(by), condition })
+    }
+
+    pub(super) fn on_question(&self, question: Question) {
+        question.answer(clock::stamp(), &self.agent, &self.observed);
+    }
+
+    pub(super) fn on_finished(&mut self, finished: &Finished) -> Result<(), RunError> {
+        let kind = finished.kind;
+        self.observed.check_took.insert(kind.index(), finished.took);
+        for reading in finished.batch.readings() {
+            self.apply(Input::Reading { kind, reading })?;
+        }
+        self.apply(Input::CheckEnded { kind, outcome: finished.outcome.clone() })
+    }
+
+    fn on_caught_up(&mut self) -> Result<(), RunError> {
+        if self.agent.log().state() == LogState::Live {
+            return Ok(());
+        }
+        self.apply(Input::LogCaughtUp)?;
+        let log = self.agent.log();
+        info!("following the kernel log: read {} records, lost {}", log.records(), log.lost());
+        // Ready means that the reader is in its place: what comes from now on is told.
+        self.notifier.send("READY=1");
+        Ok(())
+    }
+
+    /// Steps the core and does what it says, until it asks for nothing more.
+    fn apply(&mut self, input: Input<'_>) -> Result<(), RunError> {
+        let is_record = matches!(input, Input::Record(_));
+        for output in self.step(input)? {
+            match output {
+                Output::Check { kind } => {
+                    if let Some(finished) = self.runner.start(clock::stamp().at, kind) {
+                        self.on_finished(&finished)?;
+                    }
+                }
+                Output::ReadMounts => self.read_mounts()?,
+                Output::ReadTask { pid } => self.read_task(pid)?,
+                Output::Event(event) => {
+                    self.unsaved = Unsaved::Told;
+                    self.note_event(&event);
+                }
+                Output::Condition { .. } | Output::Lost { .. } => self.unsaved = Unsaved::Told,
+            }
+        }
+        if is_record && self.unsaved == Unsaved::Nothing {
+            self.unsaved = Unsaved::Place;
+        }
+        Ok(())
+    }
+
+    fn note_event(&mut self, event: &agent::Event) {
+        let reason = match event {
+            agent::Event::Cleared { .. } => EventReason::ConditionCleared,
+            agent::Event::Findings(write) => write.reason,
+        };
+        let writes = self.observed.event_writes.entry(reason.index()).or_default();
+        *writes = writes.saturating_add(1);
+    }
+
+    fn read_mounts(&mut self) -> Result<(), RunError> {
+        match mounts::read(&self.host_root) {
+            Ok(table) => self.apply(Input::Mounts(&table)),
+            Err(problem) => {
+                warn!("cannot read the mount table, so a device counts as the node's: {problem}");
+                self.apply(Input::MountsUnreadable)
+            }
+        }
+    }
+
+    fn read_task(&mut self, pid: u64) -> Result<(), RunError> {
+        self.apply(Input::Task { pid, state: task::read(&self.host_root, pid) })
+    }
+
+    /// One step: journal, core, output.
+    fn step(&mut self, input: Input<'_>) -> Result<Vec<Output>, RunError> {
+        let step = Step { stamp: clock::stamp(), input };
+        if let Some(journal) = &mut self.journal
+            && let Err(problem) = journal.append(&step, &self.agent)
+        {
+            error!("the journal ends here: {}", chain(&problem));
+            self.journal = None;
+        }
+        self.printer.step(&mut self.agent, step).map_err(RunError::Write)
+    }
+
+    /// Hands on what the turn has written, before the loop waits again.
+    pub(super) fn finish_turn(&mut self) -> Result<(), RunError> {
+        self.printer.flush().map_err(RunError::Write)?;
+        if let Some(journal) = &mut self.journal
+            && let Err(problem) = journal.flush()
+        {
+            error!("the journal ends here: {}", chain(&problem));
+            self.journal = None;
+        }
+        let now = clock::stamp();
+        let due = match self.unsaved {
+            Unsaved::Nothing => false,
+            Unsaved::Told => now.at.since(self.saved.at) >= self.told_saved_every(),
+            Unsaved::Place => now.at.since(self.saved.at) >= PLACE_SAVED_EVERY,
+        };
+        if due {
+            self.save(now);
+        }
+        self.feed_watchdog(now);
+        Ok(())
+    }
+
+    /// A flood is saved a few times, not once a turn.
+    const fn told_saved_every(&self) -> Duration {
+        if self.save_fails { SAVE_RETRIED_EVERY } else { TOLD_SAVED_EVERY }
+    }
+
+    /// Every turn of the loop is a sign of life; systemd need not hear of each.
+    fn feed_watchdog(&mut self, now: Stamp) {
+        if let Some(interval) = self.notifier.watchdog_interval()
+            && now.at.since(self.fed.at) >= interval
+        {
+            self.fed = now;
+            self.notifier.send("WATCHDOG=1");
+        }
+    }
+
+    /// What could not be saved is tried again, and said once.
+    fn save(&mut self, now: Stamp) {
+        self.saved = now;
+        match self.state.save(&self.agent) {
+            Ok(()) => {
+                self.unsaved = Unsaved::Nothing;
+                self.save_fails = false;
+            }
+            Err(problem) if !self.save_fails => {
+                self.save_fails = true;
+                warn!("{}; trying again", chain(&problem));
+            }
+            Err(_) => {}
+        }
+    }
+
+    pub(super) fn until_wakeup(&self) -> Duration {
+        let now = clock::stamp().at;
+        let core = self.agent.next_wakeup().map(|at| at.since(now));
+        let probe = self.runner.next_deadline().map(|at| at.since(now));
+        let saves_every = match self.unsaved {
+            Unsaved::Nothing => None,
+            Unsaved::Place => Some(PLACE_SAVED_EVERY),
+            Unsaved::Told => Some(self.told_saved_every()),
+        };
+        let place = saves_every.map(|every| every.saturating_sub(now.since(self.saved.at)));
+        let watchdog = self.notifier.watchdog_interval();
+        let watchdog = watchdog.map(|every| every.saturating_sub(now.since(self.fed.at)));
+        // A millisecond more, so that the clock has passed the moment, not just reached it.
+        let soonest = [core, probe, place, watchdog].into_iter().flatten().min();
+        soonest.map_or(FOREVER, |wait| wait.saturating_add(Duration::from_millis(1)))
+    }
+
+    pub(super) fn end(mut self) -> Result<(), RunError> {
+        self.notifier.send("STOPPING=1");
+        while !self.step(Input::Stopping)?.is_empty() {}
+        self.finish_turn()?;
+        self.save(clock::stamp());
+        Ok(())
+    }
+}
+
+/// Says what an outage of the kernel log means and what to do about it.
+fn outage(path: &Path, errno: i32) -> String {
+    let problem = io::Error::from_raw_os_error(errno);
+    let kind = problem.kind();
+    let advice = if kind == io::ErrorKind::PermissionDenied {
+        "run the agent as root or with CAP_SYSLOG"
+    } else if kind == io::ErrorKind::NotFound {
+        "mount the host's /dev/kmsg, or name the device with --kmsg"
+    } else {
+        "check that --kmsg names the kernel log device"
+    };
+    format!(
+        "cannot read the kernel log {}: {problem}; its conditions are Unknown until it can be read \
+         ({advice}); trying again",
+        path.display()
+    )
+}
+
+/// How often the place in the log is saved while nothing is told.
+const PLACE_SAVED_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the state is saved at most while a lot is told.
+///
+/// What was told in this time is told again after a crash.
+const TOLD_SAVED_EVERY: Duration = Duration::from_millis(50);
+
+/// How often a state that could not be saved is tried again.
+const SAVE_RETRIED_EVERY: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use fettle_core::catalog::{Clear, ConditionType};
+
+    use super::*;
+    use crate::run::args::tests::args;
+
+    #[test]
+    fn a_reload_takes_a_good_file_and_keeps_the_old_one_at_a_bad() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("agent.yaml");
+        let args = args(file.clone(), directory.path().to_owned());
+        let mut out = Vec::new();
+        let session = Session::start(&args, Config::default(), &mut out, Format::Json);
+        let mut session = session.expect("started");
+        session.apply(Input::LogCaughtUp).expect("applied");
+        for (content, trusts, clear) in [
+            ("role: king", false, Clear::Held),
+            ("kmsg: {trustUserspace: true}", true, Clear::Held),
+            ("kmsg: {trustUserspace: ", true, Clear::Held),
+            ("conditions: {ReadonlyFilesystem: {clear: proof}}", false, Clear::Proof),
+        ] {
+            std::fs::write(&file, content).expect("written");
+            session.reload(&args).expect("reloaded");
+            let settings = session.agent.settings();
+            assert_eq!(settings.trust_userspace, trusts, "{content}");
+            let condition = ConditionType::ReadonlyFilesystem;
+            assert_eq!(settings.clear[condition.index()], clear, "{content}");
+            assert_eq!(session.agent.log().state(), LogState::Live, "{content}");
+        }
+    }
+}
