@@ -8,6 +8,7 @@ pub mod clearings;
 pub mod clock;
 pub mod drives;
 pub mod file_age;
+pub mod file_systems;
 pub mod gpu;
 pub mod kernel_log;
 pub mod layers;
@@ -23,6 +24,7 @@ use fettle_core::node::checks::Outcome;
 use self::batch::Batch;
 use self::clock::KernelClock;
 use self::drives::Drives;
+use self::file_systems::FileSystems;
 use self::layers::Layers;
 
 /// Makes one kind of reading.
@@ -48,6 +50,7 @@ pub fn all() -> Vec<Box<dyn Probe>> {
     vec![
         Box::new(KernelClock),
         Box::new(Drives::new(root.clone())),
+        Box::new(FileSystems::new(root.clone(), PathBuf::from("/var/lib/kubelet"))),
         Box::new(Layers::new(root, PathBuf::from("/var/lib/syself/sealed.json"))),
     ]
 }
