@@ -13,6 +13,7 @@ pub mod gpu;
 pub mod kernel_log;
 pub mod layers;
 pub mod lvm;
+pub mod protected_files;
 pub mod runner;
 
 use core::time::Duration;
@@ -26,6 +27,8 @@ use self::clock::KernelClock;
 use self::drives::Drives;
 use self::file_systems::FileSystems;
 use self::layers::Layers;
+use self::protected_files::ProtectedFiles;
+use crate::config::Config;
 
 /// Makes one kind of reading.
 pub trait Probe: Send {
@@ -47,11 +50,14 @@ pub trait Probe: Send {
 #[must_use]
 pub fn all() -> Vec<Box<dyn Probe>> {
     let root = PathBuf::from("/");
+    let protected =
+        Config::default().protected.iter().map(|glob| glob.as_str().to_owned()).collect();
     vec![
         Box::new(KernelClock),
         Box::new(Drives::new(root.clone())),
         Box::new(FileSystems::new(root.clone(), PathBuf::from("/var/lib/kubelet"))),
-        Box::new(Layers::new(root, PathBuf::from("/var/lib/syself/sealed.json"))),
+        Box::new(Layers::new(root.clone(), PathBuf::from("/var/lib/syself/sealed.json"))),
+        Box::new(ProtectedFiles::new(root, protected, PathBuf::from("/run/fettle/baseline"))),
     ]
 }
 
