@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::config::Config;
-use crate::probe;
 use crate::probe::runner::{Finished, Runner};
+use crate::probe::{self, Place};
 use crate::publish::stdout::Format;
 use crate::sys::kmsg::{Device, Reading};
 use crate::sys::mounts;
@@ -34,6 +34,12 @@ pub struct Args {
     /// Where the node's file systems are mounted, for an agent in a container
     #[arg(long, default_value = "/", value_name = "DIR")]
     pub host_root: PathBuf,
+    /// Where the running agent keeps its state
+    #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
+    pub state_dir: PathBuf,
+    /// The kubelet's directory; what is mounted in its pods/ and plugins/ is a workload's
+    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
+    pub kubelet_dir: PathBuf,
 }
 
 /// What `check` found, from the gravest to the mildest.
@@ -60,7 +66,9 @@ pub async fn run(
 ) -> io::Result<Finding> {
     let wanted = |row: &&ConditionRow| args.name.is_none_or(|name| name == row.condition);
     let kinds: Vec<ReadingKind> = CONDITIONS.iter().filter(wanted).map(|row| row.reading).collect();
-    let mut probes = probe::all(&args.host_root, config);
+    let (root, state_dir) = (args.host_root.clone(), args.state_dir.clone());
+    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone() };
+    let mut probes = probe::all(&place, config);
     probes.retain(|probe| kinds.contains(&probe.kind()));
     let mut once = Once::new(config.settings(), Runner::new(probes), args.host_root.clone());
     if kinds.contains(&ReadingKind::KernelLog) || kinds.contains(&ReadingKind::Own) {

@@ -7,15 +7,18 @@ pub mod certificates;
 pub mod clearings;
 pub mod drives;
 pub mod file_age;
+pub mod file_systems;
 pub mod gpu;
 pub mod kernel_clock;
 pub mod kernel_log;
 pub mod layers;
 pub mod lvm;
+pub mod protected_files;
 pub mod runner;
+pub mod space;
 
 use core::time::Duration;
-use std::path::Path;
+use std::path::PathBuf;
 
 use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
@@ -24,9 +27,13 @@ use self::batch::Batch;
 use self::certificates::Certificates;
 use self::drives::Drives;
 use self::file_age::RenewedFile;
+use self::file_systems::FileSystems;
 use self::gpu::GpuFiles;
 use self::kernel_clock::KernelClock;
 use self::layers::Layers;
+use self::lvm::Lvm;
+use self::protected_files::ProtectedFiles;
+use self::space::Space;
 use crate::clock;
 use crate::config::{Config, Expected};
 
@@ -40,33 +47,52 @@ pub trait Probe: Send {
     /// What it reads.
     fn kind(&self) -> ReadingKind;
 
+    /// Forgets what it compares with: a person says that what it found is over.
+    fn forget(&mut self) {}
+
     /// How long a run may take before it is given up.
     fn deadline(&self) -> Duration {
         DEADLINE
     }
 }
 
-/// Returns every probe that this agent has, for the node below `root`.
+/// Where the node and the agent's own files are.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Where the node's file systems are mounted.
+    pub root: PathBuf,
+    /// Where the agent keeps what it must remember.
+    pub state_dir: PathBuf,
+    /// The kubelet's directory.
+    pub kubelet_dir: PathBuf,
+}
+
+/// Returns every probe that this agent has.
 #[must_use]
-pub fn all(root: &Path, config: &Config) -> Vec<Box<dyn Probe>> {
-    let root = || root.to_owned();
+pub fn all(place: &Place, config: &Config) -> Vec<Box<dyn Probe>> {
+    let root = || place.root.clone();
     let expects = |what| config.expect.contains(&what);
     let (nodes, gpu) = (&config.nodes_json, &config.gpu);
-    let (nodes_expected, gpu_expected) = (expects(Expected::NodesJson), expects(Expected::Gpu));
-    let wanted = config.is_set("certificates");
+    let (age_max, expected) = (nodes.max_age, expects(Expected::NodesJson));
+    let protected = config.protected.iter().map(|glob| glob.as_str().to_owned()).collect();
+    let named = config.is_set("certificates");
     vec![
-        Box::new(Certificates::new(root(), config.certificates.clone(), wanted, clock::wall)),
-        Box::new(KernelClock),
+        Box::new(Certificates::new(root(), config.certificates.clone(), named, clock::wall)),
         Box::new(Drives::new(root())),
-        Box::new(RenewedFile::new(
+        Box::new(GpuFiles::new(
             root(),
-            nodes.path.clone(),
-            nodes.max_age,
-            nodes_expected,
-            clock::wall,
+            gpu.marker.clone(),
+            gpu.cdi.clone(),
+            expects(Expected::Gpu),
         )),
-        Box::new(GpuFiles::new(root(), gpu.marker.clone(), gpu.cdi.clone(), gpu_expected)),
+        Box::new(KernelClock),
         Box::new(Layers::new(root(), config.sealed_recorded.clone())),
+        Box::new(ProtectedFiles::new(root(), protected, place.state_dir.join("baseline"))),
+        Box::new(RenewedFile::new(root(), nodes.path.clone(), age_max, expected, clock::wall)),
+        Box::new(Space::new(
+            FileSystems::new(root(), place.kubelet_dir.clone()),
+            Lvm::new(root(), expects(Expected::Lvm)),
+        )),
     ]
 }
 

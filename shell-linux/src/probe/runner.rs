@@ -40,6 +40,8 @@ pub struct Finished {
 struct Slot {
     kind: ReadingKind,
     state: State,
+    /// Whether the probe is to forget what it compares with when it comes back.
+    forgets: bool,
 }
 
 enum State {
@@ -67,7 +69,7 @@ impl Runner {
         let (sender, receiver) = mpsc::channel(ReadingKind::COUNT);
         let slots = probes.into_iter().map(|probe| {
             let kind = probe.kind();
-            (kind.index(), Slot { kind, state: State::Resting(probe) })
+            (kind.index(), Slot { kind, state: State::Resting(probe), forgets: false })
         });
         Self { slots: slots.collect(), sender, receiver }
     }
@@ -107,11 +109,25 @@ impl Runner {
         }
     }
 
+    /// Lets the probe of `kind` forget what it compares with, now or when it comes back.
+    pub fn forget(&mut self, kind: ReadingKind) {
+        let Some(slot) = self.slots.get_mut(&kind.index()) else {
+            return;
+        };
+        match &mut slot.state {
+            State::Resting(probe) => probe.forget(),
+            State::GivenUp { .. } | State::Running { .. } => slot.forgets = true,
+        }
+    }
+
     /// Waits for the next run that ends.
     pub async fn next(&mut self) -> Option<Finished> {
-        let returned = self.receiver.recv().await?;
+        let mut returned = self.receiver.recv().await?;
         let kind = returned.probe.kind();
         let slot = self.slots.get_mut(&kind.index())?;
+        if core::mem::take(&mut slot.forgets) {
+            returned.probe.forget();
+        }
         let was = core::mem::replace(&mut slot.state, State::Resting(returned.probe));
         // The run of a probe that was given up was reported then.
         let State::Running { since, .. } = was else {

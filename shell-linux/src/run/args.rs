@@ -11,6 +11,7 @@ use fettle_core::text::Text;
 use log::warn;
 
 use crate::config::{self, Config};
+use crate::probe::Place;
 
 /// What to run.
 #[derive(Debug, clap::Args)]
@@ -51,6 +52,14 @@ pub struct Args {
     /// End after this long, such as 10s or 5m
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub run_for: Option<Duration>,
+}
+
+impl Args {
+    /// Returns where the node and the agent's own files are.
+    pub(super) fn place(&self) -> Place {
+        let (root, state_dir) = (self.host_root.clone(), self.state_dir.clone());
+        Place { root, state_dir, kubelet_dir: self.kubelet_dir.clone() }
+    }
 }
 
 /// Returns the configuration's settings under the flags, which win.

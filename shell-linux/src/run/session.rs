@@ -69,7 +69,7 @@ impl<'o, W: Write> Session<'o, W> {
         out: &'o mut W,
         format: Format,
     ) -> Result<Self, RunError> {
-        let runner = Runner::new(probe::all(&args.host_root, &config));
+        let runner = Runner::new(probe::all(&args.place(), &config));
         let mut settings = settings(args, &config);
         settings.schedule.probes = runner.offers();
         let state = StateFile::new(&args.state_dir, boot_id());
@@ -160,6 +160,7 @@ impl<'o, W: Write> Session<'o, W> {
     pub(super) fn on_clearing(&mut self, clearing: Clearing) -> Result<(), RunError> {
         let Clearing { condition, by } = clearing;
         info!("{} is cleared by {by}", condition.row().name);
+        self.runner.forget(condition.row().reading);
         self.apply(Input::ClearByHand { by: Text::display(by), condition })
     }
 

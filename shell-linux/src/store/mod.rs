@@ -4,12 +4,34 @@ pub mod clearing;
 pub mod journal;
 pub mod state;
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+
+/// Replaces a file of the agent's as a whole: a crash leaves the old one or the new one.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
+        Ok(()) | Err(_) => {}
+    }
+    create(&new)?.write_all(bytes)?;
+    fs::rename(&new, path)
+}
+
+/// Reads the first `bytes_max` bytes of a file of the agent's, whatever stands in its place.
+pub(crate) fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// Creates a file that is not there yet, for the agent alone.
 ///

@@ -3,9 +3,7 @@
 //! One file on a tmpfs: a journal's header with the boot id, and the agent. It is replaced as a
 //! whole, so a crash leaves the old one or the new one.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fettle_core::bounds::FRAME_MAX;
@@ -79,7 +77,7 @@ impl StateFile {
     ///
     /// Says why the file is there but cannot be used.
     pub fn load(&self) -> Result<Option<Box<Agent>>, StateError> {
-        let bytes = match read_bounded(&self.path) {
+        let bytes = match store::read(&self.path, STATE_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StateError::Read { path: self.path.clone(), source }),
@@ -111,33 +109,18 @@ impl StateFile {
         let frame = journal::write_agent(agent, &mut self.buffer).map_err(too_long)?;
         bytes.extend_from_slice(frame);
         self.buffer = Vec::new();
-        self.replace(&bytes).map_err(|source| StateError::Write { path: self.path.clone(), source })
-    }
-
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        if let Some(directory) = self.path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        }
-        let new = self.path.with_extension("new");
-        match fs::remove_file(&new) {
-            Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
-            Ok(()) | Err(_) => {}
-        }
-        store::create(&new)?.write_all(bytes)?;
-        fs::rename(&new, &self.path)
+        store::replace(&self.path, &bytes)
+            .map_err(|source| StateError::Write { path: self.path.clone(), source })
     }
 }
 
-/// Reads no more than a state can hold, whatever the file is.
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(FRAME_MAX).unwrap_or(u64::MAX).saturating_mul(2);
-    store::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
+/// A header and an agent.
+const STATE_BYTES_MAX: usize = 2 * FRAME_MAX;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use fettle_core::node::agent::{Input, Settings};
     use fettle_core::time::Instant;
 

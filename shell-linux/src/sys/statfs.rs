@@ -4,12 +4,16 @@
 
 use std::path::Path;
 
-use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
+use rustix::fs::{
+    Mode, OFlags, Stat, StatVfs, StatVfsMountFlags, fstat, fstatvfs, major, minor, open,
+};
 use rustix::io::Errno;
 
 /// What a file system says of its space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
+    /// Major and minor number of the device that what stands at the path is on.
+    pub device: (u32, u32),
     /// Its size in bytes.
     pub size_bytes: u64,
     /// What is free, in bytes.
@@ -32,11 +36,14 @@ pub struct Space {
 ///
 /// Returns the operating system's error number.
 pub fn read(path: &Path) -> Result<Space, Errno> {
-    statvfs(path).map(|stat| space(&stat))
+    // Both questions are about one object, whatever is mounted over it meanwhile.
+    let there = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(space(&fstatvfs(&there)?, &fstat(&there)?))
 }
 
-const fn space(stat: &StatVfs) -> Space {
+fn space(stat: &StatVfs, object: &Stat) -> Space {
     Space {
+        device: (major(object.st_dev), minor(object.st_dev)),
         size_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
         free_bytes: stat.f_bfree.saturating_mul(stat.f_frsize),
         available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
@@ -60,11 +67,11 @@ mod tests {
 
     #[test]
     fn the_flag_and_the_size_of_a_fragment_count() {
-        let mut stat = statvfs("/").unwrap();
+        let mut stat = rustix::fs::statvfs("/").unwrap();
         (stat.f_blocks, stat.f_bfree, stat.f_bavail) = (10, 4, u64::MAX);
         (stat.f_bsize, stat.f_frsize) = (4096, 1024);
         stat.f_flag = StatVfsMountFlags::RDONLY | StatVfsMountFlags::NOSUID;
-        let space = space(&stat);
+        let space = space(&stat, &rustix::fs::stat("/").unwrap());
         assert_eq!((space.size_bytes, space.free_bytes), (10_240, 4096));
         assert_eq!((space.available_bytes, space.read_only), (u64::MAX, true));
     }
