@@ -118,8 +118,7 @@ impl Once {
 
     async fn run_probes(&mut self) {
         let settings = self.agent.settings().clone();
-        self.apply(Input::Started(settings));
-        self.apply(Input::LogCaughtUp);
+        self.apply(Input::Configured(settings));
         while self.outstanding > 0 {
             let now = clock::stamp().at;
             let wait = self.runner.next_deadline().map_or(Duration::ZERO, |at| at.since(now));

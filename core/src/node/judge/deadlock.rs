@@ -52,14 +52,6 @@ const fn pid_of(detail: Detail) -> Option<u64> {
 
 const UNINTERRUPTIBLE: u8 = b'D';
 
-/// How a fault ends when it is held.
-pub(super) const HELD: &str = "held until it is cleared by hand or the node boots; it is over \
-                               once the task is gone or no longer blocked";
-
-/// How a fault ends when a proof is enough.
-pub(super) const PROOF: &str = "ends once the task is gone or no longer blocked; by hand; or \
-                                when the node boots";
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,6 @@ use crate::catalog::{Clear, ConditionType};
 use crate::node::block::Report;
 use crate::node::condition::{Message, Reason, Status, Verdict};
 use crate::node::fold::Extra;
-use crate::node::judge::{deadlock, readonly};
 use crate::node::log::{Log, LogState};
 use crate::node::rules::{Finding, Object};
 use crate::text::Text;
@@ -232,10 +231,21 @@ impl fmt::Display for Healthy {
 /// Returns what ends a fault of `condition`, for people who wait for it.
 const fn how_it_ends(condition: ConditionType, clear: Clear) -> &'static str {
     match (condition, clear) {
-        (ConditionType::ReadonlyFilesystem, Clear::Proof) => readonly::PROOF,
-        (ConditionType::ReadonlyFilesystem, _) => readonly::HELD,
-        (ConditionType::KernelDeadlock, Clear::Proof) => deadlock::PROOF,
-        (ConditionType::KernelDeadlock, _) => deadlock::HELD,
+        (ConditionType::ReadonlyFilesystem, Clear::Proof) => {
+            "ends once the device is mounted read-write without errors, or gone; by hand; or when \
+             the node boots"
+        }
+        (ConditionType::ReadonlyFilesystem, _) => {
+            "held until it is cleared by hand or the node boots; it is over once the device is \
+             mounted read-write without errors, or gone"
+        }
+        (ConditionType::KernelDeadlock, Clear::Proof) => {
+            "ends once the task is gone or no longer blocked; by hand; or when the node boots"
+        }
+        (ConditionType::KernelDeadlock, _) => {
+            "held until it is cleared by hand or the node boots; it is over once the task is gone \
+             or no longer blocked"
+        }
         _ => "held until it is cleared by hand or the node boots",
     }
 }

@@ -45,14 +45,6 @@ fn is_gone(mounts: &Mounts, name: &Object) -> bool {
     !name.is_empty() && mounts.lacks(name)
 }
 
-/// How a fault ends when it is held.
-pub(super) const HELD: &str = "held until it is cleared by hand or the node boots; it is over \
-                               once the device is mounted read-write without errors, or gone";
-
-/// How a fault ends when a proof is enough.
-pub(super) const PROOF: &str = "ends once the device is mounted read-write without errors, or \
-                                gone; by hand; or when the node boots";
-
 #[cfg(test)]
 mod tests {
     use std::format;
