@@ -297,6 +297,18 @@ fn a_log_that_appears_is_followed() {
     agent.terminate();
 }
 
+#[test]
+fn a_single_check_without_a_log_is_unknown_and_never_healthy() {
+    let scratch = scratch();
+    let state = scratch.path().display().to_string();
+    for name in KERNEL_CONDITIONS {
+        let flags = ["check", name, "-o", "json", "--kmsg", "/nonexistent", "--state-dir", &state];
+        let ended = finish(&flags, b"");
+        assert_eq!(ended.status.code(), Some(2), "{name}: {}", ended.printed());
+        assert_eq!(ended.values()[0]["status"], "Unknown");
+    }
+}
+
 // A kernel log that the test writes.
 
 #[test]
@@ -447,6 +459,26 @@ fn a_replay_prints_what_the_run_printed() {
         let part = replay_cut(&journal);
         assert!(printed.starts_with(&part), "cut at {length}: {part}\nis no part of {printed}");
     }
+}
+
+#[test]
+fn a_person_clears_what_is_held_and_is_named() {
+    let state = scratch();
+    let mut log = FakeLog::new();
+    let agent = Agent::start(&mut standalone(state.path(), &log.path()));
+    log.write("2,1,1,-;EXT4-fs (dm-3): Remounting filesystem read-only");
+    let raised = agent.wait_line("K11", condition_of("ReadonlyFilesystem", "True", "dm-3"));
+    let directory = state.path().display().to_string();
+    let flags = ["clear", "ReadonlyFilesystem", "--state-dir", &directory];
+    assert!(finish(&flags, b"").status.success());
+    agent.wait_line_after(&raised, "health", condition("ReadonlyFilesystem", "False"));
+    let is_clearing = |line: &Value| line["name"] == "ConditionCleared";
+    let cleared = agent.wait_line("an event that says who", is_clearing);
+    let message = cleared.value["message"].as_str().unwrap_or_default();
+    assert!(message.contains("ReadonlyFilesystem was cleared by"), "{message}");
+    agent.terminate();
+    let refused = finish(&["clear", "DiskUsageHigh", "--state-dir", &directory], b"");
+    assert!(refused.log.contains("is not held"), "{}", refused.log);
 }
 
 #[test]
