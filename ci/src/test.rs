@@ -1,10 +1,11 @@
 //! Every check and every test, as the stages of one task.
 //!
-//! A test that needs root or a real kernel stands in `tests/tests/kernel.rs` and is
-//! marked `#[ignore = "why"]`, so that `cargo test` runs anywhere; the stage
-//! `kernel` installs what such tests need and runs exactly the marked ones. Tidy
-//! fails on one that is not marked. A test that misses something there fails with
-//! a sentence that says what to install; it never passes by doing nothing.
+//! A test that needs root or a real kernel stands in `tests/tests/checks.rs` or
+//! `kernel.rs` and is marked `#[ignore = "why"]`, so that `cargo test` runs
+//! anywhere; the stage `kernel` installs what such tests need and runs exactly
+//! the marked ones. Tidy fails on one that is not marked. A test that misses
+//! something there fails with a sentence that says what to install; it never
+//! passes by doing nothing.
 
 use std::process::{Command, ExitCode, ExitStatus};
 
@@ -121,7 +122,7 @@ fn unit() -> Stage {
 }
 
 fn kernel() -> Stage {
-    let only = "--test kernel -- --ignored --test-threads=1";
+    let only = "--test checks --test kernel -- --ignored --test-threads=1";
     test_stage("kernel", &format!("test {WITH_STD} --locked --no-fail-fast {only}"))
         .needs(&[
             Need::Root,

@@ -5,6 +5,7 @@
 //! It never skips. What a test misses is said in a sentence, and the test fails.
 
 pub mod clock;
+pub mod hanging;
 pub mod kmsg;
 pub mod lines;
 pub mod machine;

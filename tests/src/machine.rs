@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use crate::clock::wait_for;
-use crate::kmsg::Voice;
+use crate::kmsg::{Voice, unique_name};
 
 /// The right to break the machine; one test of all that run on it has it at a time.
 #[derive(Debug)]
@@ -80,41 +80,78 @@ impl Drop for Setting {
     }
 }
 
+/// A block device of a few MiB whose content is a file.
+#[derive(Debug)]
+pub struct LoopDevice {
+    /// Its name, such as `loop0`.
+    pub name: String,
+    /// Its path, such as `/dev/loop0`.
+    pub path: String,
+    _image: TempDir,
+}
+
+impl LoopDevice {
+    /// Makes one whose content `make` has written to a file of zeros.
+    fn new(make: impl FnOnce(&Path)) -> Self {
+        let directory = scratch();
+        let image = directory.path().join("image");
+        let file = File::create(&image).expect("the scratch directory can be written");
+        file.set_len(IMAGE_BYTES).expect("there is room for a small image");
+        make(&image);
+        let losetup = run(Command::new("losetup").args(["--find", "--show"]).arg(&image));
+        let path = losetup.trim().to_owned();
+        let name = path.trim_start_matches("/dev/").to_owned();
+        Self { name, path, _image: directory }
+    }
+
+    /// Makes one that holds nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        attempt(Command::new("losetup").args(["--detach", &self.path]));
+    }
+}
+
 /// An ext4 file system on a loop device, mounted with `errors=remount-ro`.
 #[derive(Debug)]
 pub struct Disk {
     /// The device's name, such as `loop0`.
     pub name: String,
-    device: String,
+    device: LoopDevice,
     place: MountPoint,
     is_mounted: bool,
-    _image: TempDir,
 }
 
 impl Disk {
     /// Makes one and mounts it in a directory of its own.
     #[must_use]
     pub fn new() -> Self {
-        let directory = scratch();
-        let place = MountPoint::create(&directory.path().join("mounted"));
-        Self::on(directory, place)
+        Self::made_with(&[])
+    }
+
+    /// Makes one with further arguments to `mkfs.ext4`, and mounts it in a directory of its own.
+    #[must_use]
+    pub fn made_with(arguments: &[&str]) -> Self {
+        Self::on(MountPoint::scratch(), arguments)
     }
 
     /// Makes one and mounts it at `path`, which need not exist.
     #[must_use]
     pub fn at(path: &Path) -> Self {
-        Self::on(scratch(), MountPoint::create(path))
+        Self::on(MountPoint::create(path), &[])
     }
 
-    fn on(directory: TempDir, place: MountPoint) -> Self {
-        let image = directory.path().join("image");
-        let file = File::create(&image).expect("the scratch directory can be written");
-        file.set_len(IMAGE_BYTES).expect("there is room for a small image");
-        run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096"]).arg(&image));
-        let losetup = run(Command::new("losetup").args(["--find", "--show"]).arg(&image));
-        let device = losetup.trim().to_owned();
-        let name = device.trim_start_matches("/dev/").to_owned();
-        let mut disk = Self { name, device, place, is_mounted: false, _image: directory };
+    fn on(place: MountPoint, arguments: &[&str]) -> Self {
+        let device = LoopDevice::new(|image| {
+            let mut mkfs = Command::new("mkfs.ext4");
+            run(mkfs.args(["-q", "-F", "-b", "4096"]).args(arguments).arg(image));
+        });
+        let mut disk = Self { name: device.name.clone(), device, place, is_mounted: false };
         disk.mount();
         disk
     }
@@ -128,7 +165,7 @@ impl Disk {
     /// Mounts it.
     pub fn mount(&mut self) {
         let options = ["-t", "ext4", "-o", "errors=remount-ro"];
-        run(Command::new("mount").args(options).arg(&self.device).arg(&self.place.path));
+        run(Command::new("mount").args(options).arg(&self.device.path).arg(&self.place.path));
         self.is_mounted = true;
     }
 
@@ -155,7 +192,11 @@ impl Disk {
     /// If it cannot be repaired.
     pub fn repair(&self) {
         let mut command = Command::new("e2fsck");
-        command.args(["-f", "-y"]).arg(&self.device).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["-f", "-y"])
+            .arg(&self.device.path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let status = command.status().unwrap_or_else(|error| missing(&command, &error));
         assert!(matches!(status.code(), Some(0 | 1)), "{command:?} ended with {status}");
     }
@@ -179,7 +220,6 @@ impl Drop for Disk {
         if self.is_mounted {
             attempt(Command::new("umount").arg(&self.place.path));
         }
-        attempt(Command::new("losetup").args(["--detach", &self.device]));
     }
 }
 
@@ -242,13 +282,26 @@ impl Drop for FrozenDisk {
 
 /// A directory to mount on; those of its ancestors that did not exist are removed with it.
 #[derive(Debug)]
-struct MountPoint {
-    path: PathBuf,
+pub struct MountPoint {
+    /// The directory.
+    pub path: PathBuf,
     created: Vec<PathBuf>,
 }
 
 impl MountPoint {
-    fn create(path: &Path) -> Self {
+    /// Creates one of its own.
+    #[must_use]
+    pub fn scratch() -> Self {
+        Self::create(&std::env::temp_dir().join(unique_name()))
+    }
+
+    /// Creates `path`, if need be.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be created.
+    #[must_use]
+    pub fn create(path: &Path) -> Self {
         let created = path.ancestors().take_while(|path| !path.exists());
         let created = created.map(Path::to_owned).collect();
         fs::create_dir_all(path)
