@@ -21,7 +21,7 @@ pub(super) type Ask = Arc<dyn Fn(&Path) -> Result<Space, Errno> + Send + Sync>;
 
 /// Asks one mount after the other, each with a deadline.
 ///
-/// A thread that waits in the kernel cannot be ended. It is given up with its mount, and another one
+/// A thread that waits in the kernel cannot be ended. It is given up with its mount, and another
 /// goes on with the rest. Once [`HUNG_MAX`] are given up, only those mounts are still asked that
 /// answered in a run in which the others hung already: what else was well before may be next.
 ///

@@ -10,6 +10,7 @@ use super::*;
 
 #[test]
 fn a_mount_that_hangs_for_100_runs_has_one_thread_and_makes_no_other_late() {
+    // H07, with a local mount.
     let node = Node::new(&["/bad", "/var", "/z"]);
     let mut probe = node.probe();
     for run in 0..100 {
@@ -68,6 +69,7 @@ fn when_too_many_hang_only_the_good_ones_are_asked() {
 
 #[test]
 fn network_mounts_are_never_asked() {
+    // H07
     let node = Node::new(&[]);
     node.write(
         "30 1 8:1 / /var rw - ext4 /dev/sda1 rw\n\
@@ -82,6 +84,7 @@ fn network_mounts_are_never_asked() {
 
 #[test]
 fn images_are_no_disks() {
+    // H08
     let node = Node::new(&[]);
     node.write(
         "30 1 253:0 / / rw - squashfs /dev/dm-0 rw\n\
@@ -240,9 +243,10 @@ impl Node {
         assert_eq!(probe.read(&mut batch), Outcome::Complete);
         let mut readings: Vec<_> = batch
             .readings()
-            .map(|reading| match reading {
-                Reading::Unreadable(no) => (no.object.to_owned(), Some(no.why.to_owned())),
-                other => (other.object().to_owned(), None),
+            .map(|reading| {
+                let object = reading.object().to_owned();
+                let Reading::Unreadable(no) = reading else { return (object, None) };
+                (object, Some(no.why.to_owned()))
             })
             .collect();
         readings.sort();

@@ -60,7 +60,10 @@ pub(super) struct Store {
 /// Why the file is there, but not used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    #[error("{} is damaged, so nothing can be compared; clear NodeTampered to take a new baseline", path.display())]
+    #[error(
+        "{} is damaged, so nothing can be compared; clear NodeTampered to take a new baseline",
+        path.display()
+    )]
     Damaged { path: PathBuf },
     #[error("cannot read the baseline in {}", path.display())]
     Read {
@@ -68,7 +71,10 @@ pub(super) enum StoreError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot write the baseline to {}; a restarted agent would take a new one", path.display())]
+    #[error(
+        "cannot write the baseline to {}; a restarted agent would take a new one",
+        path.display()
+    )]
     Write {
         path: PathBuf,
         #[source]

@@ -301,17 +301,17 @@ impl Node {
     fn read(&self, probe: &mut ProtectedFiles) -> String {
         let mut batch = Batch::default();
         assert_eq!(probe.read(&mut batch), Outcome::Complete);
-        let said = batch.readings().map(|reading| match reading {
-            Reading::ProtectedFile(file) => {
-                let sign = match file.change {
-                    FileChange::Added => '+',
-                    FileChange::Changed => '~',
-                    FileChange::Removed => '-',
-                };
-                format!("{sign}{}", file.path)
+        let said = batch.readings().map(|reading| {
+            if let Reading::Unreadable(no) = reading {
+                return format!("?{}: {}", no.object, no.why);
             }
-            Reading::Unreadable(no) => format!("?{}: {}", no.object, no.why),
-            other => panic!("{other:?}"),
+            let Reading::ProtectedFile(file) = reading else { panic!("{reading:?}") };
+            let sign = match file.change {
+                FileChange::Added => '+',
+                FileChange::Changed => '~',
+                FileChange::Removed => '-',
+            };
+            format!("{sign}{}", file.path)
         });
         said.collect::<Vec<_>>().join(" ")
     }
