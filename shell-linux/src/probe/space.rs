@@ -30,14 +30,16 @@ impl Probe for Space {
     fn read(&mut self, batch: &mut Batch) -> Outcome {
         let outcome = self.file_systems.read(batch);
         match self.lvm.read(batch) {
-            Ok(0) => outcome,
-            // What one of the two has read is judged whatever became of the other.
-            Ok(_) => Outcome::Complete,
-            Err(problem) => {
-                batch.push_unreadable("LVM", &chain(&problem));
-                Outcome::Complete
-            }
+            Ok(0) => return outcome,
+            Ok(_) => {}
+            Err(problem) => batch.push_unreadable("LVM", &chain(&problem)),
         }
+        // What one of the two has read is judged whatever became of the other; but that a table of
+        // mounts could not be read is not to look like a node whose file systems are well.
+        if let Outcome::Failed { why } = &outcome {
+            batch.push_unreadable("file systems", why.as_str());
+        }
+        Outcome::Complete
     }
 
     fn kind(&self) -> ReadingKind {
@@ -51,3 +53,21 @@ impl Probe for Space {
 
 /// Above what the programs of LVM are given.
 const LVM_WITHIN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn volume_groups_do_not_hide_that_no_file_system_could_be_read() {
+        let absent = || PathBuf::from("/nonexistent");
+        let file_systems = FileSystems::new(absent(), absent());
+        let mut batch = Batch::default();
+        let mut space = Space::new(file_systems, Lvm::new(absent(), true));
+        assert_eq!(space.read(&mut batch), Outcome::Complete);
+        let objects: Vec<_> = batch.readings().map(|r| r.object().to_owned()).collect();
+        assert_eq!(objects, ["LVM", "file systems"]);
+    }
+}
