@@ -6,7 +6,7 @@ use super::Meaning;
 use super::finding::Detail;
 use crate::bounds::RECORD_TEXT_MAX;
 use crate::wire::cper::{Line, Part, Severity};
-use crate::wire::scan::Scan;
+use crate::wire::scan::{Scan, has};
 
 /// Confirms the severity line of a firmware error record; a section's own severity is none.
 pub(super) fn cper_severity(text: &[u8]) -> Option<Meaning<'_>> {
@@ -46,20 +46,31 @@ pub(super) fn edac_read(text: &[u8]) -> Option<Meaning<'_>> {
 /// anywhere.
 pub(super) fn gpu_off_bus(text: &[u8]) -> Option<Meaning<'_>> {
     let said = text.strip_prefix(b"NVRM: ")?;
-    // A client chooses what other lines of the driver quote, and a task its own name: the head and
-    // the end must be the driver's.
-    let is_of_a_gpu = GPU_HEADS.iter().any(|head| said.starts_with(head));
     let joined = joined_lines(text);
-    let joined = joined.trim_ascii_end();
-    let joined = joined.strip_suffix(b".").unwrap_or(joined);
-    let joined = joined.strip_suffix(b" and is not responding to commands").unwrap_or(joined);
-    let fallen = is_of_a_gpu && joined.ends_with(b"fallen off the bus");
+    let fallen = if let Some((_, Detail::Xid { number })) = xid(text) {
+        number == XID_OFF_BUS && has(&joined, OFF_BUS)
+    } else {
+        // A client chooses what other lines of the driver quote, and a task its own name: the head
+        // and the end must be the driver's.
+        GPU_HEADS.iter().any(|head| said.starts_with(head)) && ends_off_bus(&joined)
+    };
     fallen.then_some((pci_address(text).unwrap_or(b""), Detail::GpuOffBus))
 }
 
+fn ends_off_bus(joined: &[u8]) -> bool {
+    let joined = joined.trim_ascii_end();
+    let joined = joined.strip_suffix(b".").unwrap_or(joined);
+    joined.strip_suffix(b" and is not responding to commands").unwrap_or(joined).ends_with(OFF_BUS)
+}
+
+const OFF_BUS: &[u8] = b"fallen off the bus";
+
+/// "GPU has fallen off the bus" (NVIDIA GPU Deployment and Management, "Xid Errors").
+const XID_OFF_BUS: u64 = 79;
+
 /// How the driver begins what it says of a lost GPU, in one record or in several.
-const GPU_HEADS: [&[u8]; 6] =
-    [b"Xid (", b"GPU ", b"The NVIDIA GPU ", b"system has ", b"fallen off ", b"has fallen off "];
+const GPU_HEADS: [&[u8]; 5] =
+    [b"GPU ", b"The NVIDIA GPU ", b"system has ", b"fallen off ", b"has fallen off "];
 
 /// Returns `text` with each line break, and the `NVRM: ` after it, as one space.
 fn joined_lines(text: &[u8]) -> Vec<u8, RECORD_TEXT_MAX> {
