@@ -130,6 +130,8 @@ fn kernel() -> Stage {
             Need::Program("losetup"),
             Need::Program("fsfreeze"),
             Need::Program("mount"),
+            Need::Program("openssl"),
+            Need::Program("vgs"),
         ])
         .advice("Read the failed test's message: it names what the machine lacks, or the fault.")
 }

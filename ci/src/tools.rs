@@ -20,7 +20,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
     ("mount", "mount"),
+    ("openssl", "openssl"),
     ("valgrind", "valgrind"),
+    ("vgs", "lvm2"),
 ];
 
 /// Where programs stand that only root has in its PATH.

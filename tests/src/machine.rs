@@ -324,7 +324,7 @@ fn scratch() -> TempDir {
 }
 
 /// Runs `command` and returns what it printed.
-fn run(command: &mut Command) -> String {
+pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| missing(command, &error));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?} ended with {}: {error}", output.status);
@@ -332,7 +332,7 @@ fn run(command: &mut Command) -> String {
 }
 
 /// Runs `command` while something is put back, where a failure must not end the rest of it.
-fn attempt(command: &mut Command) {
+pub fn attempt(command: &mut Command) {
     match command.output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => {

@@ -4,6 +4,7 @@
 use core::time::Duration;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use fettle_agent::probe::Probe;
 use fettle_agent::probe::batch::Batch;
@@ -14,7 +15,7 @@ use fettle_core::node::reading::{FileChange, Reading};
 use fettle_tests::clock::{now, wait_for};
 use fettle_tests::hanging::HangingDisk;
 use fettle_tests::kmsg::PATH;
-use fettle_tests::machine::{Disk, Machine};
+use fettle_tests::machine::{Disk, LoopDevice, Machine, attempt, run};
 use fettle_tests::program::{Agent, finish, standalone};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
@@ -68,6 +69,58 @@ fn a_full_volume_of_a_pod_and_a_full_disk_that_is_only_read_do_not_count() {
     rustix::mount::mount_remount(disk.path(), flags, "").expect("nobody writes to it");
     let row = check("DiskUsageHigh");
     assert_eq!((&row.value["status"], row.code), (&Value::from("False"), 0), "{}", row.value);
+}
+
+#[test]
+#[ignore = "needs root, makes a volume group"]
+fn a_volume_group_without_free_space_counts_only_where_that_is_wanted() {
+    let _machine = Machine::take();
+    let group = VolumeGroup::create();
+    for (wanted, status) in [(false, "False"), (true, "True")] {
+        let config = format!("lvm: {{vgFree: {wanted}}}\nexpect: [lvm]\n");
+        let row = check_with("DiskUsageHigh", &config);
+        assert_eq!(row.value["status"], status, "{}", row.value);
+        assert_eq!(row.message().contains(&group.name), wanted, "{}", row.value);
+    }
+}
+
+// What expires.
+
+#[test]
+#[ignore = "needs openssl"]
+fn certificates_that_were_not_renewed_are_named_among_good_ones_and_garbage() {
+    let folder = TempDir::new().expect("there is room for files");
+    let issuer = Issuer::new(folder.path());
+    issuer.issue("good", "20200101000000Z", "20990101000000Z");
+    assert_eq!(renewal(folder.path()).value["status"], "False");
+    fs::write(folder.path().join("junk.pem"), "no certificate").expect("it can be written");
+    assert_eq!(renewal(folder.path()).value["status"], "Unknown");
+    issuer.issue("expired", "20200101000000Z", "20200201000000Z");
+    let row = renewal(folder.path());
+    assert_eq!((&row.value["status"], row.code), (&Value::from("True"), 1), "{}", row.value);
+    assert!(row.message().contains("expired.pem: expired"), "{}", row.value);
+    fs::remove_file(folder.path().join("expired.pem")).expect("it was there");
+    issuer.issue_for("soon", 3);
+    let row = renewal(folder.path());
+    assert!(row.message().contains("soon.pem: expires in"), "{}", row.value);
+    assert!(!row.message().contains("good.pem"), "{}", row.value);
+}
+
+// What grows old.
+
+#[test]
+#[ignore = "beside the other checks of real things"]
+fn a_file_that_nobody_renews_is_stale_and_one_that_is_gone_too() {
+    let folder = TempDir::new().expect("there is room for files");
+    let path = folder.path().join("nodes.json");
+    let config =
+        format!("nodesJson: {{path: {}, maxAge: 5m}}\nexpect: [nodesJson]\n", path.display());
+    assert_eq!(check_with("NodeInfoStale", &config).value["status"], "True", "it is expected");
+    fs::write(&path, "{}").expect("it can be written");
+    assert_eq!(check_with("NodeInfoStale", &config).value["status"], "False");
+    run(Command::new("touch").args(["-d", "6 minutes ago"]).arg(&path));
+    let row = check_with("NodeInfoStale", &config);
+    assert_eq!((&row.value["status"], row.code), (&Value::from("True"), 1), "{}", row.value);
 }
 
 // What hangs.
@@ -190,7 +243,25 @@ impl Row {
 
 /// Asks the agent's program for one condition.
 fn check(name: &str) -> Row {
-    let ended = finish(&["check", name, "-o", "json"], b"");
+    row(&["check", name, "-o", "json"])
+}
+
+/// Runs one check under a configuration.
+fn check_with(name: &str, config: &str) -> Row {
+    let folder = TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("agent.yaml");
+    fs::write(&path, config).expect("the folder is the test's");
+    row(&["check", name, "-o", "json", "--config", path.to_str().expect("it is ASCII")])
+}
+
+/// Judges the certificates in `folder`.
+fn renewal(folder: &Path) -> Row {
+    let config = format!("certificates: ['{}/*.pem']\n", folder.display());
+    check_with("CertRenewalFailing", &config)
+}
+
+fn row(flags: &[&str]) -> Row {
+    let ended = finish(flags, b"");
     ended.assert_no_crash();
     let code = ended.status.code().expect("it has not crashed");
     let [value] = ended.values()[..] else { panic!("not one row: {}", ended.printed()) };
@@ -239,6 +310,80 @@ fn changes(probe: &mut ProtectedFiles) -> Vec<(String, FileChange)> {
         (file.path.to_owned(), file.change)
     };
     batch.readings().map(change).collect()
+}
+
+/// A volume group on two loop devices, all of it in a volume.
+struct VolumeGroup {
+    name: String,
+    disks: [LoopDevice; 2],
+}
+
+impl VolumeGroup {
+    fn create() -> Self {
+        let name = format!("fettle{}", std::process::id());
+        let disks = [LoopDevice::empty(), LoopDevice::empty()];
+        let paths = disks.each_ref().map(|disk| disk.path.as_str());
+        run(Command::new("vgcreate").args(["-q", &name]).args(paths));
+        let group = Self { name, disks };
+        // No device mapper is needed for a volume that nobody uses.
+        let volume =
+            ["--driverloaded", "n", "-q", "-an", "-Zn", "-Wn", "-l", "100%VG", "-n", "plain"];
+        run(Command::new("lvcreate").args(volume).arg(&group.name));
+        group
+    }
+}
+
+impl Drop for VolumeGroup {
+    fn drop(&mut self) {
+        attempt(Command::new("vgremove").args(["--driverloaded", "n", "-qff", &self.name]));
+        let paths = self.disks.each_ref().map(|disk| disk.path.as_str());
+        attempt(Command::new("pvremove").arg("-qff").args(paths));
+    }
+}
+
+/// Issues certificates with any dates, by openssl.
+struct Issuer {
+    folder: PathBuf,
+    own: TempDir,
+}
+
+impl Issuer {
+    fn new(folder: &Path) -> Self {
+        let own = TempDir::new().expect("there is room for files");
+        let at = |name: &str| own.path().join(name);
+        fs::write(at("index"), "").expect("the folder is the test's");
+        let config = format!(
+            "[ca]\ndefault_ca=d\n[d]\ndatabase={0}/index\nnew_certs_dir={0}\nrand_serial=yes\n\
+             default_md=sha256\npolicy=p\nunique_subject=no\n[p]\ncommonName=supplied\n\
+             [req]\ndistinguished_name=n\n[n]\n",
+            own.path().display()
+        );
+        fs::write(at("config"), config).expect("the folder is the test's");
+        let key = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out"];
+        run(Command::new("openssl").args(key).arg(at("key")));
+        Self { folder: folder.to_owned(), own }
+    }
+
+    /// Issues `NAME.pem` for these dates.
+    fn issue(&self, name: &str, from: &str, until: &str) {
+        self.sign(name, &["-startdate", from, "-enddate", until]);
+    }
+
+    /// Issues `NAME.pem` from long ago until so many days from now.
+    fn issue_for(&self, name: &str, days: u32) {
+        self.sign(name, &["-startdate", "20200101000000Z", "-days", &days.to_string()]);
+    }
+
+    fn sign(&self, name: &str, dates: &[&str]) {
+        let at = |name: &str| self.own.path().join(name);
+        let mut request = Command::new("openssl");
+        request.args(["req", "-new", "-subj", &format!("/CN={name}"), "-config"]).arg(at("config"));
+        run(request.arg("-key").arg(at("key")).arg("-out").arg(at("request")));
+        let mut sign = Command::new("openssl");
+        sign.args(["ca", "-batch", "-selfsign", "-notext", "-config"]).arg(at("config"));
+        sign.arg("-keyfile").arg(at("key")).arg("-in").arg(at("request")).args(dates);
+        run(sign.arg("-out").arg(self.folder.join(format!("{name}.pem"))));
+    }
 }
 
 /// A file in a protected folder of this machine, and no baseline; all is as before afterwards.

@@ -30,7 +30,7 @@ use crate::time::Instant;
 ///   a record was read, whoever wrote it, shows that the log can be read.
 /// * `once`: the same record twice raises nothing the second time.
 /// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
-///   full but for [`OUTPUTS_KEPT`]: then it is at once.
+///   full but for [`OUTPUTS_KEPT`](crate::bounds::OUTPUTS_KEPT): then it is at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     settings: Settings,

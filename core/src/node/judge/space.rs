@@ -27,7 +27,7 @@ pub fn usage(_: Instant, reading: &Reading<'_>, limits: &Limits, memory: &mut Me
     if used_pct >= limit_pct || (was_above && used_pct >= clear_pct) {
         *memory = Memory::Above;
         return Judgement::Problem(note(format_args!(
-            "{used_pct} % of its {what} is used, the limit is {limit_pct} %, well below {clear_pct} %"
+            "{used_pct} % of its {what} is used, the limit is {limit_pct} %; well again below {clear_pct} %"
         )));
     }
     *memory = Memory::None;
