@@ -6,20 +6,17 @@ use crate::time::Instant;
 
 /// Judges `DiskUsageHigh`.
 pub fn usage(_: Instant, reading: &Reading<'_>, limits: &Limits, memory: &mut Memory) -> Judgement {
-    let fullest = match reading {
-        Reading::FileSystem(system) => of_file_system(system, limits),
-        Reading::ThinPool(pool) => of_thin_pool(pool, limits),
-        Reading::VolumeGroup(group) if limits.volume_group_free => of_volume_group(group),
-        Reading::VolumeGroup(_) => return Judgement::Healthy,
-        Reading::Certificate(_)
-        | Reading::Clock(_)
-        | Reading::Drive(_)
-        | Reading::FileAge(_)
-        | Reading::Gpus(_)
-        | Reading::Layer(_)
-        | Reading::MemoryController(_)
-        | Reading::ProtectedFile(_)
-        | Reading::Unreadable(_) => return Judgement::NotMine,
+    let fullest = if let Reading::FileSystem(system) = reading {
+        of_file_system(system, limits)
+    } else if let Reading::ThinPool(pool) = reading {
+        of_thin_pool(pool, limits)
+    } else if let Reading::VolumeGroup(group) = reading {
+        if !limits.volume_group_free {
+            return Judgement::Healthy;
+        }
+        of_volume_group(group)
+    } else {
+        return Judgement::NotMine;
     };
     let Use { what, used_pct, limit_pct } = fullest;
     let clear_pct = limit_pct.saturating_sub(u64::from(limits.clear_below_pct));
