@@ -63,11 +63,12 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     end_in_time().map_err(RunError::Start)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(RunError::Start)?;
     let config = ConfigFile::new(args.config.clone()).load().map_err(RunError::Config)?;
-    let by_file = config.is_set("metrics.listen").then_some(config.listen);
+    let usual = config.listen;
+    let by_file = config.is_set("metrics.listen").then_some(usual);
     let mut session = Session::start(&args, config, out, format)?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
     let mut clearings = clearings(&args);
-    let mut questions = questions(args.metrics_listen.or(by_file)).await?;
+    let mut questions = questions(args.metrics_listen.or(by_file), usual).await?;
     let end = sleep(args.run_for.unwrap_or(FOREVER));
     tokio::pin!(end);
     loop {
@@ -122,15 +123,23 @@ fn clearings(args: &Args) -> mpsc::Receiver<Clearing> {
     })
 }
 
-/// Serves metrics where that is wanted; else no question ever comes.
-async fn questions(listen: Option<SocketAddr>) -> Result<mpsc::Receiver<Question>, RunError> {
-    let Some(address) = listen else {
-        return Ok(mpsc::channel(1).1);
-    };
-    let served = metrics::serve(address).await;
-    let (bound, questions) = served.map_err(|source| RunError::Listen { address, source })?;
-    info!("serving /metrics and /healthz on {bound}");
-    Ok(questions)
+/// Serves metrics on the address that is named, or on the usual one if nobody else does.
+async fn questions(
+    named: Option<SocketAddr>,
+    usual: SocketAddr,
+) -> Result<mpsc::Receiver<Question>, RunError> {
+    let address = named.unwrap_or(usual);
+    match metrics::serve(address).await {
+        Ok((bound, questions)) => {
+            info!("serving /metrics and /healthz on {bound}");
+            Ok(questions)
+        }
+        Err(source) if named.is_some() => Err(RunError::Listen { address, source }),
+        Err(problem) => {
+            warn!("cannot serve metrics on {address}, going on without: {problem}");
+            Ok(mpsc::channel(1).1)
+        }
+    }
 }
 
 /// A service manager that asked is answered within 2 s.

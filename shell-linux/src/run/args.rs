@@ -46,7 +46,7 @@ pub struct Args {
     /// How a condition is cleared besides by hand and by a boot: `held` not at all, `proof` by proof
     #[arg(long, value_name = "CONDITION=held|proof", value_parser = clear_rule)]
     pub clear: Vec<(ConditionType, Clear)>,
-    /// Where to serve /metrics and /healthz; without it where the configuration says, if it does
+    /// Where to serve /metrics and /healthz; without it where the configuration says
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
     /// End after this long, such as 10s or 5m
