@@ -108,6 +108,11 @@ pub const SUBJECTS_MAX: usize = 128;
 /// Most objects that the message of a checked condition names.
 pub const SUBJECTS_SHOWN_MAX: usize = 6;
 
+/// Most memory controllers whose error counts are followed.
+///
+/// Four sockets with four controllers each; few servers have as many.
+pub const MEMORY_CONTROLLERS_MAX: usize = 16;
+
 /// Most bytes of one document of the report.
 ///
 /// The API server allows an object 256 KiB for the keys and values of all its annotations

@@ -203,6 +203,8 @@ pub enum ReadingKind {
     KubeletHealthz,
     /// The kubelet's journal.
     KubeletJournal,
+    /// Error counts of memory controllers; no condition is judged by them.
+    MemoryErrors,
     /// The agent's own reader and checks.
     Own,
     /// Hashes of protected files.
@@ -245,6 +247,7 @@ impl ReadingKind {
         Self::KernelLog,
         Self::KubeletHealthz,
         Self::KubeletJournal,
+        Self::MemoryErrors,
         Self::Own,
         Self::ProtectedFiles,
         Self::Proxy,
@@ -254,7 +257,7 @@ impl ReadingKind {
     ];
 
     /// How many kinds there are.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 19;
 
     /// Returns the index of the kind in [`ReadingKind::ALL`].
     #[must_use]

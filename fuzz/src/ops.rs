@@ -34,7 +34,9 @@ use fettle_core::catalog::{CONDITIONS, Clear, ConditionType, ReadingKind};
 use fettle_core::node::agent::{Input, Settings};
 use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
-use fettle_core::node::reading::{Clock, Drive, FileAge, FileSystem, Layer, Reading, Unreadable};
+use fettle_core::node::reading::{
+    Clock, Drive, FileAge, FileSystem, Layer, MemoryController, Reading, Unreadable,
+};
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
 use fettle_core::wire::scan::Scan;
@@ -117,7 +119,7 @@ impl Decoder {
 /// Returns a reading whose kind, name and figures are the words of a line.
 fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
     let small = u8::try_from(figure).unwrap_or(u8::MAX);
-    match kind % 6 {
+    match kind % 7 {
         0 => Reading::Clock(Clock {
             unsynchronized: figure & 1 != 0,
             max_error_us: figure.cast_signed(),
@@ -150,6 +152,11 @@ fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
             enforced: name,
             recorded: (figure != 0).then_some("root"),
             corrupted: false,
+        }),
+        6 => Reading::MemoryController(MemoryController {
+            name,
+            corrected: figure,
+            uncorrected: figure / 2,
         }),
         _ => Reading::Unreadable(Unreadable { object: name, why: name }),
     }

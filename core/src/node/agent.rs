@@ -10,6 +10,7 @@ use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind}
 use crate::node::block::Block;
 use crate::node::checks::{Checks, Outcome, Schedule};
 use crate::node::condition::{Change, Condition, Held, Verdict};
+use crate::node::controllers::Controllers;
 use crate::node::fold::{EventWrite, Fold};
 use crate::node::judge::Limits;
 use crate::node::judge::deadlock::TaskState;
@@ -41,6 +42,7 @@ pub struct Agent {
     checks: Checks,
     /// When the next check is to be started, or is stale.
     checks_due: Option<Instant>,
+    controllers: Controllers,
     fold: Fold,
     /// Read-only file systems, until a fresh mount table says whose device each is.
     lookups: heapless::Vec<Finding, LOOKUPS_MAX>,
@@ -205,6 +207,7 @@ impl Agent {
             faults: Faults::new(),
             checks: Checks::new(),
             checks_due: None,
+            controllers: Controllers::new(),
             fold: Fold::new(),
             lookups: heapless::Vec::new(),
             mounts_due: None,

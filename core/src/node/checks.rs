@@ -383,6 +383,8 @@ impl Default for Checks {
 
 impl Schedule {
     /// Returns how often a kind of reading is made: as often as the most eager of its conditions.
+    ///
+    /// A kind that no condition is judged by is read at an interval that nobody sets.
     #[must_use]
     pub fn interval(&self, kind: ReadingKind) -> Option<Duration> {
         if !self.probes.get(kind.index()).copied().unwrap_or(false) {
@@ -390,8 +392,9 @@ impl Schedule {
         }
         let wanted = rows(kind).filter(|row| self.wants(row.condition));
         let seconds = wanted.filter_map(|row| self.intervals_s.get(row.condition.index()));
-        let shortest = seconds.copied().filter(|seconds| *seconds > 0).min()?;
-        Some(Duration::from_secs(u64::from(shortest)))
+        let shortest = seconds.copied().filter(|seconds| *seconds > 0).min();
+        let of_rows = shortest.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        of_rows.or_else(|| interval_without_condition(kind))
     }
 
     /// Returns whether a condition is wanted.
@@ -453,6 +456,14 @@ impl fmt::Display for Explanation<'_> {
 fn rows(kind: ReadingKind) -> impl Iterator<Item = &'static ConditionRow> {
     CONDITIONS.iter().filter(move |row| row.reading == kind)
 }
+
+/// Returns how often a kind is read that has no row, and so no interval that could be set.
+fn interval_without_condition(kind: ReadingKind) -> Option<Duration> {
+    (kind == ReadingKind::MemoryErrors).then_some(MEMORY_ERRORS_EVERY)
+}
+
+/// As often as the catalogue's cheap checks: to read a counter is to read two files of sysfs.
+const MEMORY_ERRORS_EVERY: Duration = Duration::from_secs(60);
 
 /// Intervals without a success after which a check is stale.
 const STALE_INTERVALS: u32 = 5;

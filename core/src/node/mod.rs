@@ -4,6 +4,7 @@ pub mod agent;
 pub mod block;
 pub mod checks;
 pub mod condition;
+pub mod controllers;
 pub mod fold;
 pub mod judge;
 pub mod log;

@@ -13,6 +13,7 @@ pub mod kernel_clock;
 pub mod kernel_log;
 pub mod layers;
 pub mod lvm;
+pub mod memory;
 pub mod protected_files;
 pub mod runner;
 pub mod space;
@@ -32,6 +33,7 @@ use self::gpu::GpuFiles;
 use self::kernel_clock::KernelClock;
 use self::layers::Layers;
 use self::lvm::Lvm;
+use self::memory::Memory;
 use self::protected_files::ProtectedFiles;
 use self::space::Space;
 use crate::clock;
@@ -87,6 +89,7 @@ pub fn all(place: &Place, config: &Config) -> Vec<Box<dyn Probe>> {
         )),
         Box::new(KernelClock),
         Box::new(Layers::new(root(), config.sealed_recorded.clone())),
+        Box::new(Memory::new(root())),
         Box::new(ProtectedFiles::new(root(), protected, place.state_dir.join("baseline"))),
         Box::new(RenewedFile::new(root(), nodes.path.clone(), age_max, expected, clock::wall)),
         Box::new(Space::new(

@@ -6,9 +6,11 @@ use fettle_core::catalog::{ConditionType, EventReason, ReadingKind};
 use fettle_core::node::agent::{Agent, Input, Settings};
 use fettle_core::node::block::Block;
 use fettle_core::node::condition::{Condition, Message, Reason, Status, Verdict};
+use fettle_core::node::controllers::Controllers;
 use fettle_core::node::fold::{Extra, Fold, push_extra};
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::node::log::Log;
+use fettle_core::node::reading::MemoryController;
 use fettle_core::node::rules::classify;
 use fettle_core::text::Text;
 use fettle_core::wire::kmsg::Record;
@@ -19,12 +21,22 @@ use crate::{bytes, finding, instant, number, show, text};
 /// Calls everything in `node` that is not a rule or a judge.
 pub(crate) fn call_all() {
     logs(black_box(&mut Log::new()));
+    memory(black_box(&mut Controllers::new()));
     blocks(black_box(&mut Block::default()));
     conditions(black_box(&mut Condition::default()));
     let mut fold = Fold::new();
     folds(black_box(&mut fold));
     let mut agent = Agent::new(black_box(Settings::default()));
     use_agent(black_box(&mut agent));
+}
+
+fn memory(controllers: &mut Controllers) {
+    controllers.note_line(&finding());
+    let (corrected, uncorrected) = (number(), number());
+    let reading = MemoryController { name: text(), corrected, uncorrected };
+    black_box(controllers.note_counts(instant(), &reading));
+    let controllers = black_box(controllers);
+    black_box((controllers.clone(), *controllers == Controllers::default()));
 }
 
 fn logs(log: &mut Log) {

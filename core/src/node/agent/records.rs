@@ -85,6 +85,7 @@ impl Agent {
         } else if let Some(reason) = finding.detail.event() {
             self.fold.note(now, reason, finding.clone(), Extra::new());
         }
+        self.controllers.note_line(&finding);
         if self.checks.note_disk_error(now, &finding) {
             self.judge(now, ConditionType::DisksFailure, outputs);
         }

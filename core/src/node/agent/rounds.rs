@@ -2,8 +2,9 @@
 
 use super::{Agent, Output, Outputs, push};
 use crate::bounds::{OUTPUTS_KEPT, OUTPUTS_MAX};
-use crate::catalog::{ConditionType, ReadingKind};
+use crate::catalog::{ConditionType, EventReason, ReadingKind};
 use crate::node::checks::Outcome;
+use crate::node::fold::Extra;
 use crate::node::judge::own;
 use crate::node::reading::Reading;
 use crate::node::rules::{Detail, Finding, Object};
@@ -36,6 +37,11 @@ impl Agent {
             && layer.corrupted
         {
             self.on_corrupt_layer(now, layer.name, outputs);
+        }
+        if let Reading::MemoryController(controller) = reading
+            && let Some(finding) = self.controllers.note_counts(now, controller)
+        {
+            self.fold.note(now, EventReason::MemoryReadError, finding, Extra::new());
         }
         self.checks.note_reading(now, kind, reading, &self.settings.limits);
     }

@@ -467,6 +467,38 @@ fn a_condition_that_is_turned_off_is_forgotten_and_told_again_when_it_is_turned_
 }
 
 #[test]
+fn memory_errors_that_the_log_does_not_show_are_one_event_even_across_a_restart() {
+    use crate::node::reading::MemoryController;
+    let mut settings = Settings::default();
+    settings.schedule.probes[ReadingKind::MemoryErrors.index()] = true;
+    let mut node = Node::with(settings.clone());
+    assert_eq!(node.step(Input::Started(settings.clone())), ["check MemoryErrors"]);
+    let kind = ReadingKind::MemoryErrors;
+    let counts = |corrected, uncorrected| Input::Reading {
+        kind,
+        reading: Reading::MemoryController(MemoryController {
+            name: "mc0",
+            corrected,
+            uncorrected,
+        }),
+    };
+    let ended = || Input::CheckEnded { kind, outcome: Outcome::Complete };
+    assert_eq!(node.step(counts(5, 0)), Vec::<String>::new());
+    assert_eq!(node.step(ended()), Vec::<String>::new());
+    let said = node.kernel("EDAC MC0: 2 CE memory read error on CPU_SrcID#0 (channel:0 slot:0)");
+    assert_eq!(said, ["MemoryReadError CPU_SrcID#0 x1"]);
+    node.step(Input::Stopping);
+    node.wait(60_000);
+    assert_eq!(node.step(Input::Started(settings)), ["check MemoryErrors"]);
+    assert_eq!(node.step(counts(9, 1)), Vec::<String>::new(), "a line may be on its way");
+    node.step(ended());
+    node.wait(60_000);
+    assert_eq!(node.step(Input::Tick), ["check MemoryErrors"]);
+    assert_eq!(node.step(counts(9, 1)), ["MemoryReadError mc0 x1"]);
+    assert_eq!(node.step(counts(9, 1)), Vec::<String>::new());
+}
+
+#[test]
 fn a_layer_that_the_device_mapper_calls_corrupt_is_verity_corruption() {
     use crate::node::reading::Layer;
     let mut settings = Settings::default();

@@ -75,6 +75,7 @@ pub fn counted_disk(finding: &Finding) -> Option<&[u8]> {
         Detail::Ata
         | Detail::Cper { .. }
         | Detail::Edac { .. }
+        | Detail::EdacCount { .. }
         | Detail::Ext4Error
         | Detail::Ext4Warning
         | Detail::GpuOffBus

@@ -51,10 +51,19 @@ pub enum Detail {
     },
     /// A memory controller reported read errors.
     Edac {
+        /// The number of the controller.
+        controller: u64,
         /// How many.
         count: u64,
         /// Whether the data were lost.
         uncorrected: bool,
+    },
+    /// A memory controller counted errors that no line tells of.
+    EdacCount {
+        /// How many were corrected.
+        corrected: u64,
+        /// How many were not.
+        uncorrected: u64,
     },
     /// ext4 found an error.
     Ext4Error,
@@ -140,6 +149,7 @@ impl Detail {
             | Self::BufferIo { .. }
             | Self::Cper { .. }
             | Self::Edac { .. }
+            | Self::EdacCount { .. }
             | Self::Ext4Error
             | Self::Ext4Warning
             | Self::HungTask { critical: false, .. }
@@ -168,7 +178,7 @@ impl Detail {
             Self::Cper { severity: Severity::Recoverable, .. } => {
                 Some(EventReason::CperHardwareErrorRecoverable)
             }
-            Self::Edac { .. } => Some(EventReason::MemoryReadError),
+            Self::Edac { .. } | Self::EdacCount { .. } => Some(EventReason::MemoryReadError),
             Self::Ext4Error => Some(EventReason::Ext4Error),
             Self::Ext4Warning => Some(EventReason::Ext4Warning),
             Self::HungTask { .. } => Some(EventReason::TaskHung),
@@ -196,10 +206,15 @@ impl fmt::Display for Finding {
             Detail::Cper { severity, .. } => {
                 write!(f, "firmware reported a hardware error: {}", severity_word(severity))
             }
-            Detail::Edac { count, uncorrected } => {
+            Detail::Edac { count, uncorrected, .. } => {
                 let kind = if uncorrected { "uncorrected" } else { "corrected" };
                 write!(f, "{object} had {count} {kind} read errors")
             }
+            Detail::EdacCount { corrected, uncorrected } => write!(
+                f,
+                "{object} counted {corrected} corrected and {uncorrected} uncorrected memory errors \
+                 of which the kernel log does not tell"
+            ),
             Detail::Ext4Error => write!(f, "ext4 found an error on {object}"),
             Detail::Ext4Warning => write!(f, "ext4 warned about {object}"),
             Detail::GpuOffBus => write!(f, "GPU {object} has fallen off the bus"),

@@ -30,14 +30,14 @@ pub(super) fn cper_severity(text: &[u8]) -> Option<Meaning<'_>> {
 pub(super) fn edac_read(text: &[u8]) -> Option<Meaning<'_>> {
     let mut scan = Scan::new(text);
     scan.literal(b"EDAC MC")?;
-    scan.number()?;
+    let controller = scan.number()?;
     scan.literal(b": ")?;
     let count = scan.number()?;
     let uncorrected = scan.one_of(&[b" CE", b" UE"])? == 1;
     scan.literal(b" memory read error on ")?;
     let rest = scan.rest();
     let label = scan.until(b" (").unwrap_or(rest);
-    Some((label.trim_ascii(), Detail::Edac { count, uncorrected }))
+    Some((label.trim_ascii(), Detail::Edac { controller, count, uncorrected }))
 }
 
 /// Confirms each of the driver's wordings for a GPU that fell off the bus.

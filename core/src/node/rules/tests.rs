@@ -80,7 +80,10 @@ fn figures_of_a_line_are_kept() {
         ),
         ("NVRM: Xid (PCI:0000:dc:00): 45, Ch 1", Detail::Xid { number: 45 }),
         ("device-mapper: verity: 202:3: data block 9 is corrupted", Detail::Verity { block: 9 }),
-        ("EDAC MC0: 2 UE memory read error on D1", Detail::Edac { count: 2, uncorrected: true }),
+        (
+            "EDAC MC3: 2 UE memory read error on D1",
+            Detail::Edac { controller: 3, count: 2, uncorrected: true },
+        ),
     ] {
         let found = classify(&Record::bare(line.as_bytes()));
         assert_eq!(found.first().map(|finding| finding.detail), Some(detail), "{line}");
