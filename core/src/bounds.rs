@@ -113,6 +113,12 @@ pub const SUBJECTS_SHOWN_MAX: usize = 6;
 /// Four sockets with four controllers each; few servers have as many.
 pub const MEMORY_CONTROLLERS_MAX: usize = 16;
 
+/// Most bytes of a disk's name: `DISK_NAME_LEN` in `include/linux/blkdev.h`.
+pub const DISK_NAME_MAX: usize = 32;
+
+/// Most disks that are known as foreign at once: 32 volumes of a storage network on four paths.
+pub const FOREIGN_DISKS_MAX: usize = 128;
+
 /// Most bytes of one document of the report.
 ///
 /// The API server allows an object 256 KiB for the keys and values of all its annotations

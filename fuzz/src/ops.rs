@@ -35,7 +35,8 @@ use fettle_core::node::agent::{Input, Settings};
 use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::node::reading::{
-    Clock, Drive, FileAge, FileSystem, Layer, MemoryController, Reading, Unreadable,
+    Attachment, Clock, Disk, Drive, FileAge, FileSystem, Layer, MemoryController, Reading,
+    Unreadable,
 };
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
@@ -119,7 +120,7 @@ impl Decoder {
 /// Returns a reading whose kind, name and figures are the words of a line.
 fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
     let small = u8::try_from(figure).unwrap_or(u8::MAX);
-    match kind % 7 {
+    match kind % 8 {
         0 => Reading::Clock(Clock {
             unsynchronized: figure & 1 != 0,
             max_error_us: figure.cast_signed(),
@@ -157,6 +158,10 @@ fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
             name,
             corrected: figure,
             uncorrected: figure / 2,
+        }),
+        7 => Reading::Disk(Disk {
+            name,
+            attachment: if figure == 0 { Attachment::Direct } else { Attachment::Usb },
         }),
         _ => Reading::Unreadable(Unreadable { object: name, why: name }),
     }

@@ -361,7 +361,7 @@ impl Agent {
         let verdict = if condition.row().reading == ReadingKind::KernelLog {
             kernel::judge(condition, &self.log, &self.faults, self.clear_rule(condition))
         } else {
-            self.checks.judge(condition)
+            self.checks.judge(condition, self.condition(condition).is_some())
         };
         self.stand(now, condition, verdict, outputs);
     }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{SUBJECT_MAX, SUBJECTS_MAX, SUBJECTS_SHOWN_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, ReadingKind};
 use crate::node::condition::{Message, Reason, Status, Verdict};
+use crate::node::foreign::ForeignDisks;
 use crate::node::judge::{Judgement, Limits, Memory, Note, drive, judge_of};
-use crate::node::reading::Reading;
+use crate::node::reading::{Disk, Reading};
 use crate::node::rules::Finding;
 use crate::text::Text;
 use crate::time::Instant;
@@ -28,6 +29,7 @@ pub struct Checks {
     subjects: heapless::Vec<Subject, SUBJECTS_MAX>,
     runs: [Run; ReadingKind::COUNT],
     beyond: [u32; ConditionType::COUNT],
+    foreign: ForeignDisks,
 }
 
 /// One object as one condition sees it.
@@ -103,6 +105,7 @@ impl Checks {
             subjects: heapless::Vec::new(),
             runs: Default::default(),
             beyond: [0; ConditionType::COUNT],
+            foreign: ForeignDisks::new(),
         }
     }
 
@@ -142,6 +145,9 @@ impl Checks {
         reading: &Reading<'_>,
         limits: &Limits,
     ) {
+        if let Reading::Disk(disk) = reading {
+            return self.note_disk(disk);
+        }
         let object = Text::from_bytes(reading.object().as_bytes());
         for row in rows(kind) {
             let Some(judge) = judge_of(row.condition) else {
@@ -158,17 +164,43 @@ impl Checks {
     }
 
     /// Notes an I/O error that the kernel reported, for `DisksFailure`.
-    pub fn note_disk_error(&mut self, now: Instant, finding: &Finding) -> bool {
-        let Some(disk) = drive::counted_disk(finding) else {
+    ///
+    /// Before a disk fails, a run says how it is attached: one is asked for, and its end judges.
+    pub fn note_disk_error(
+        &mut self,
+        now: Instant,
+        finding: &Finding,
+        schedule: &Schedule,
+    ) -> bool {
+        let Some(disk) = drive::counted_disk(finding).filter(|disk| !self.foreign.contains(disk))
+        else {
             return false;
         };
         let object = Text::from_bytes(disk);
         let row = ConditionType::DisksFailure.row();
         let mut memory = self.memory(row.condition, &object);
         drive::note_error(now, finding, &mut memory);
-        let judgement = drive::errors(now, &mut memory);
+        let mut judgement = drive::errors(now, &mut memory);
+        let fails = |s: &Subject| s.object == object && s.standing == Standing::Problem;
+        if matches!(judgement, Judgement::Problem(_))
+            && schedule.interval(row.reading).is_some()
+            && !self.of(row.condition).any(fails)
+        {
+            self.run_mut(row.reading).due = Some(now);
+            judgement = Judgement::Healthy;
+        }
         self.stand(row, &object, judgement, memory);
         true
+    }
+
+    /// A foreign disk's errors are forgotten, and whatever they stood for.
+    fn note_disk(&mut self, disk: &Disk<'_>) {
+        self.foreign.note(disk);
+        if self.foreign.contains(disk.name.as_bytes()) {
+            let name = SubjectName::from_bytes(disk.name.as_bytes());
+            let of_errors = |s: &Subject| matches!(s.memory, Memory::Errors { .. });
+            self.subjects.retain(|subject| !(subject.object == name && of_errors(subject)));
+        }
     }
 
     /// Ends a run: what it did not see is gone, unless its absence is a fault.
@@ -180,8 +212,9 @@ impl Checks {
             run.last_success = Some(now);
         }
         run.outcome = Some(outcome);
+        self.judge_errors(now, kind);
         if complete {
-            self.forget_unseen(now, kind);
+            self.forget_unseen(kind);
         }
     }
 
@@ -194,8 +227,10 @@ impl Checks {
     }
 
     /// Returns what `condition` is, once that can be said; `None` where it does not apply.
+    ///
+    /// What was `told` of it before is to be taken back where it does not apply any more.
     #[must_use]
-    pub fn judge(&self, condition: ConditionType) -> Option<Verdict> {
+    pub fn judge(&self, condition: ConditionType, told: bool) -> Option<Verdict> {
         let run = self.run(condition.row().reading);
         let count = |standing| self.of(condition).filter(|s| s.standing == standing).count();
         let beyond = self.beyond.get(condition.index()).copied().unwrap_or(0);
@@ -206,6 +241,9 @@ impl Checks {
             return Some(self.verdict(condition, Status::True, reason));
         }
         match &run.outcome {
+            Some(Outcome::NotApplicable) if told => {
+                Some(self.verdict(condition, Status::False, Reason::Healthy))
+            }
             None | Some(Outcome::NotApplicable) => None,
             Some(Outcome::Failed { why }) => {
                 let message = Message::from_bytes(why.as_str().as_bytes());
@@ -313,23 +351,30 @@ impl Checks {
         }
     }
 
-    fn forget_unseen(&mut self, now: Instant, kind: ReadingKind) {
-        for subject in &mut self.subjects {
-            let row = subject.condition.row();
-            if row.reading != kind {
-                continue;
-            }
+    /// Errors grow old however a run ends, and need no run that sees their disk.
+    fn judge_errors(&mut self, now: Instant, kind: ReadingKind) {
+        let of_kind = |subject: &&mut Subject| subject.condition.row().reading == kind;
+        for subject in self.subjects.iter_mut().filter(of_kind) {
             match drive::errors(now, &mut subject.memory) {
                 Judgement::NotMine => {}
-                Judgement::Problem(_) => {
+                Judgement::Problem(note) => {
                     subject.seen = true;
                     subject.standing = Standing::Problem;
+                    subject.note = note;
                 }
                 Judgement::Healthy | Judgement::Unknown(_) => {
                     subject.seen = true;
                     subject.standing = Standing::Healthy;
                 }
             }
+        }
+        let is_well = |s: &Subject| s.standing == Standing::Healthy && s.memory == Memory::None;
+        self.subjects.retain(|subject| !is_well(subject));
+    }
+
+    fn forget_unseen(&mut self, kind: ReadingKind) {
+        let of_kind = |subject: &&mut Subject| subject.condition.row().reading == kind;
+        for subject in self.subjects.iter_mut().filter(of_kind) {
             if !subject.seen && subject.memory == Memory::Present {
                 subject.standing = Standing::Gone;
                 subject.note = Text::from_bytes(b"was there and is gone");

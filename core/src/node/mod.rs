@@ -6,6 +6,7 @@ pub mod checks;
 pub mod condition;
 pub mod controllers;
 pub mod fold;
+pub mod foreign;
 pub mod judge;
 pub mod log;
 pub mod mounts;

@@ -15,6 +15,8 @@ pub enum Reading<'a> {
     Certificate(Certificate<'a>),
     /// The kernel's clock.
     Clock(Clock),
+    /// A disk, and how it is attached.
+    Disk(Disk<'a>),
     /// The health of a drive.
     Drive(Drive<'a>),
     /// The age of a file that something should renew.
@@ -44,6 +46,7 @@ impl Reading<'_> {
         match self {
             Self::Certificate(certificate) => certificate.path,
             Self::Clock(_) => "clock",
+            Self::Disk(disk) => disk.name,
             Self::Drive(drive) => drive.name,
             Self::FileAge(file) => file.path,
             Self::FileSystem(system) => system.mount_point,
@@ -82,6 +85,28 @@ pub struct Clock {
     pub max_error_us: i64,
     /// The estimated error, in microseconds.
     pub estimated_error_us: i64,
+}
+
+/// A disk, and how it is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk<'a> {
+    /// Its name in the kernel log, such as `sda`.
+    pub name: &'a str,
+    /// How it is attached.
+    pub attachment: Attachment,
+}
+
+/// How a disk is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Attachment {
+    /// It is the node's own, as far as its place says.
+    Direct,
+    /// Its medium is across a network, behind an iSCSI session.
+    Iscsi,
+    /// It is one path of several to a medium, which the device-mapper joins.
+    MultipathChild,
+    /// It is plugged into a USB port.
+    Usb,
 }
 
 /// The health of an NVMe drive.

@@ -8,7 +8,7 @@ use fettle_core::catalog::{CONDITIONS, Clear, ConditionType, ReadingKind};
 use fettle_core::node::agent::{Input, Settings};
 use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
-use fettle_core::node::reading::{Drive, FileSystem, Layer, Reading, Unreadable};
+use fettle_core::node::reading::{Attachment, Disk, Drive, FileSystem, Layer, Reading, Unreadable};
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
 use proptest::collection::vec;
@@ -171,6 +171,8 @@ fn reading() -> impl Strategy<Value = Reading<'static>> {
                 spare_threshold_pct: 10,
             })
         }),
+        (name(), select(vec![Attachment::Direct, Attachment::Usb]))
+            .prop_map(|(name, attachment)| Reading::Disk(Disk { name, attachment })),
         name().prop_map(|object| Reading::Unreadable(Unreadable { object, why: "no such file" })),
     ]
 }

@@ -1,16 +1,17 @@
-//! Reads the health of each NVMe drive from the drive itself.
+//! Reads the health of each NVMe drive from the drive itself, and how each disk is attached.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
-use fettle_core::node::reading::{Drive, Reading};
+use fettle_core::node::reading::{Disk, Drive, Reading};
 use fettle_core::wire::smart::{HEALTH_BYTES, Health, IDENTITY_BYTES, Identity, celsius};
 
 use crate::errors::chain;
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
+use crate::sys::disks::{self, Disk as Found};
 use crate::sys::file::shown;
 use crate::sys::nvme::{self, Controller, admin};
 
@@ -69,6 +70,10 @@ impl Probe for Drives {
             Ok(controllers) => controllers.unwrap_or_default(),
             Err(problem) => return failed(&format!("cannot list the NVMe drives: {problem}")),
         };
+        match disks::disks(&self.root) {
+            Ok(found) => push_disks(&found.unwrap_or_default(), batch),
+            Err(problem) => return failed(&format!("cannot list the disks: {problem}")),
+        }
         if controllers.is_empty() && !self.seen {
             return Outcome::NotApplicable;
         }
@@ -82,6 +87,13 @@ impl Probe for Drives {
 
     fn kind(&self) -> ReadingKind {
         ReadingKind::Disks
+    }
+}
+
+/// Says of each disk whose errors the kernel log may report how it is attached.
+fn push_disks(disks: &[Found], batch: &mut Batch) {
+    for Found { name, attachment } in disks {
+        batch.push(&Reading::Disk(Disk { name, attachment: *attachment }));
     }
 }
 
@@ -107,6 +119,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut probe = Drives::new(root.path().to_owned());
         assert_eq!(probe.read(&mut Batch::default()), Outcome::NotApplicable);
+    }
+
+    #[test]
+    fn disks_are_read_where_no_drive_is_nvme() {
+        let root = tempfile::tempdir().unwrap();
+        let (sys, place) = (root.path().join("sys"), "devices/usb1/block/sdb");
+        fs::create_dir_all(sys.join("block")).unwrap();
+        fs::create_dir_all(sys.join(place)).unwrap();
+        std::os::unix::fs::symlink(Path::new("..").join(place), sys.join("block/sdb")).unwrap();
+        let mut batch = Batch::default();
+        let outcome = Drives::new(root.path().to_owned()).read(&mut batch);
+        assert_eq!(outcome, Outcome::NotApplicable);
+        let read: Vec<_> = batch.readings().map(|reading| format!("{reading:?}")).collect();
+        assert_eq!(read, ["Disk(Disk { name: \"sdb\", attachment: Usb })"]);
     }
 
     #[test]

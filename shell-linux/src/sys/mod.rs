@@ -1,6 +1,7 @@
 //! Interfaces of the kernel, one file each.
 
 pub mod bert;
+pub mod disks;
 pub mod dm;
 pub mod edac;
 pub mod file;

@@ -4,12 +4,13 @@ use core::hint::black_box;
 
 use fettle_core::catalog::{ConditionType, ReadingKind};
 use fettle_core::node::checks::{Checks, Outcome, Schedule};
+use fettle_core::node::foreign::ForeignDisks;
 use fettle_core::node::judge::{
     Judge, Judgement, Limits, Memory, certificate, clock, drive, file_age, gpu, integrity,
     judge_of, own, space,
 };
 use fettle_core::node::log::Log;
-use fettle_core::node::reading::{Reading, Unreadable};
+use fettle_core::node::reading::{Attachment, Disk, Reading, Unreadable};
 use fettle_core::text::Text;
 
 use crate::{bytes, finding, instant, text};
@@ -18,6 +19,7 @@ use crate::{bytes, finding, instant, text};
 pub(crate) fn call_all() {
     judges();
     errors(black_box(&mut Memory::None));
+    disks(black_box(&mut ForeignDisks::new()));
     let mut checks = Checks::new();
     run(black_box(&mut checks));
     look(black_box(&checks));
@@ -65,20 +67,31 @@ fn errors(memory: &mut Memory) {
     black_box((memory.clone(), *memory == Memory::None));
 }
 
+fn disks(foreign: &mut ForeignDisks) {
+    foreign.note(&Disk { name: text(), attachment: black_box(Attachment::Usb) });
+    let foreign = black_box(foreign);
+    black_box((foreign.contains(bytes()), foreign.clone()));
+    black_box(*foreign == ForeignDisks::default());
+}
+
 fn run(checks: &mut Checks) {
     let (kind, schedule) = (black_box(ReadingKind::Disks), black_box(Schedule::default()));
     black_box((schedule.interval(kind), schedule.wants(condition())));
     checks.schedule(instant(), &schedule);
     black_box(checks.start_due(instant(), &schedule));
     checks.note_reading(instant(), kind, &reading(), &black_box(Limits::default()));
-    black_box(checks.note_disk_error(instant(), &finding()));
+    black_box(checks.note_disk_error(instant(), &finding(), &schedule));
     checks.end(instant(), kind, outcome());
     checks.clear(condition());
 }
 
 fn look(checks: &Checks) {
     let (kind, schedule) = (black_box(ReadingKind::Disks), black_box(Schedule::default()));
-    black_box((checks.next_wakeup(), checks.judge(condition()), checks.is_not_applicable(kind)));
+    black_box((
+        checks.next_wakeup(),
+        checks.judge(condition(), black_box(true)),
+        checks.is_not_applicable(kind),
+    ));
     black_box((checks.stale(instant(), &schedule), checks.next_stale(instant(), &schedule)));
     black_box((checks.last_success(kind), kind.index()));
     black_box(own::judge(instant(), &black_box(Log::new()), checks, &schedule));

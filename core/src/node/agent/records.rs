@@ -86,8 +86,10 @@ impl Agent {
             self.fold.note(now, reason, finding.clone(), Extra::new());
         }
         self.controllers.note_line(&finding);
-        if self.checks.note_disk_error(now, &finding) {
+        if self.checks.note_disk_error(now, &finding, &self.settings.schedule) {
             self.judge(now, ConditionType::DisksFailure, outputs);
+            let due = [self.checks_due, self.checks.next_wakeup()];
+            self.checks_due = due.into_iter().flatten().min();
         }
         if let Some(condition) = finding.detail.condition() {
             if let Some(count) = self.counts.conditions.get_mut(condition.index()) {

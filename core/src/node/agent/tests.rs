@@ -442,6 +442,82 @@ fn h02_five_errors_of_a_disk_within_ten_minutes_are_a_failing_disk() {
     assert!(node.message(ConditionType::DisksFailure).starts_with("sdc: 5 or more I/O errors"));
 }
 
+/// Five faults of `sdb`, ten seconds apart.
+fn fail_sdb(node: &mut Node) -> Vec<String> {
+    let mut said = Vec::new();
+    for _ in 0..5 {
+        node.wait(10_000);
+        node.sequence += 1;
+        let (sequence, at) = (node.sequence, node.now.millis() * 1000);
+        let line = format!("3,{sequence},{at},-;I/O error, dev sdb1, sector {at}");
+        said.extend(node.record(&line));
+    }
+    said.retain(|said| !said.starts_with("BlockIOError"));
+    said
+}
+
+#[test]
+fn a_disk_fails_once_a_reading_says_that_it_is_the_nodes_own() {
+    use crate::node::reading::{Attachment, Disk};
+    let kind = ReadingKind::Disks;
+    let mut settings = Settings::default();
+    settings.schedule.probes[kind.index()] = true;
+    let failed = || Outcome::Failed { why: Text::from_bytes(b"too slow") };
+    let no_nvme = || Outcome::NotApplicable;
+    // how the run says that it is attached, how the run ends, whether the disk fails
+    for (attachment, outcome, fails) in [
+        (Some(Attachment::Direct), no_nvme(), true),
+        (Some(Attachment::Direct), Outcome::Complete, true),
+        (Some(Attachment::Usb), no_nvme(), false),
+        (Some(Attachment::Usb), Outcome::Complete, false),
+        (None, failed(), true),
+        (None, no_nvme(), true),
+    ] {
+        let shown = format!("{attachment:?} {outcome:?}");
+        let mut node = Node::with(settings.clone());
+        assert_eq!(node.step(Input::Started(settings.clone())), ["check Disks"]);
+        assert_eq!(fail_sdb(&mut node), Vec::<String>::new(), "it waits for the first reading");
+        let end = |node: &mut Node| {
+            if let Some(attachment) = attachment {
+                let reading = Reading::Disk(Disk { name: "sdb", attachment });
+                node.step(Input::Reading { kind, reading });
+            }
+            node.step(Input::CheckEnded { kind, outcome: outcome.clone() })
+        };
+        let said = end(&mut node);
+        assert_eq!(said.contains(&"DisksFailure=True".to_string()), fails, "{shown}: {said:?}");
+        assert!(said.contains(&"check Disks".to_string()), "one was asked for meanwhile: {said:?}");
+        end(&mut node);
+        let later = fail_sdb(&mut node);
+        assert_eq!(later, Vec::<String>::new(), "{shown}: it is known");
+        node.wait(700_000);
+        node.step(Input::Tick);
+        let said = end(&mut node);
+        let over = if outcome == failed() { "DisksFailure=Unknown" } else { "DisksFailure=False" };
+        assert_eq!(said.contains(&over.to_string()), fails, "{shown}: {said:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_nobody_has_read_is_looked_at_before_it_fails() {
+    use crate::node::reading::{Attachment, Disk};
+    let kind = ReadingKind::Disks;
+    let mut settings = Settings::default();
+    settings.schedule.probes[kind.index()] = true;
+    let mut node = Node::with(settings.clone());
+    node.step(Input::Started(settings));
+    node.step(Input::CheckEnded { kind, outcome: Outcome::NotApplicable });
+    assert_eq!(fail_sdb(&mut node), ["check Disks"]);
+    let disk = Disk { name: "sdb", attachment: Attachment::Usb };
+    node.step(Input::Reading { kind, reading: Reading::Disk(disk) });
+    assert_eq!(
+        node.step(Input::CheckEnded { kind, outcome: Outcome::NotApplicable }),
+        Vec::<String>::new()
+    );
+    assert_eq!(fail_sdb(&mut node), Vec::<String>::new());
+    assert_eq!(node.status(ConditionType::DisksFailure), None);
+}
+
 #[test]
 fn h01_errors_of_a_floppy_are_events_and_nothing_more() {
     let mut node = Node::new();

@@ -13,7 +13,7 @@ use crate::node::reading::{
 #[test]
 fn a_condition_has_no_verdict_before_its_first_result() {
     let node = Node::new(ReadingKind::FileSystems);
-    assert_eq!(node.checks.judge(ConditionType::DiskUsageHigh), None);
+    assert_eq!(node.checks.judge(ConditionType::DiskUsageHigh, false), None);
 }
 
 #[test]
@@ -183,6 +183,6 @@ impl Node {
         }
         self.checks.end(self.now, self.kind, outcome);
         self.now = self.now + Duration::from_secs(86_400);
-        self.checks.judge(rows(self.kind).next().unwrap().condition)
+        self.checks.judge(rows(self.kind).next().unwrap().condition, false)
     }
 }

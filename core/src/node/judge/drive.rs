@@ -63,7 +63,7 @@ pub fn wear(_: Instant, reading: &Reading<'_>, _: &Limits, _: &mut Memory) -> Ju
     Judgement::Healthy
 }
 
-/// Returns the disk whose I/O error `finding` reports, if such errors count at all.
+/// Returns the disk whose I/O error `finding` reports, if errors of such a name count at all.
 ///
 /// Named errors that say nothing about the medium do not count, nor do devices without one of
 /// their own (decisions, H01, H02).
