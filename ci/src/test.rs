@@ -122,7 +122,7 @@ fn unit() -> Stage {
 }
 
 fn kernel() -> Stage {
-    let only = "--test checks --test kernel -- --ignored --test-threads=1";
+    let only = "--test checks --test kernel --test metrics -- --ignored --test-threads=1";
     test_stage("kernel", &format!("test {WITH_STD} --locked --no-fail-fast {only}"))
         .needs(&[
             Need::Root,
@@ -132,6 +132,7 @@ fn kernel() -> Stage {
             Need::Program("mount"),
             Need::Program("openssl"),
             Need::Program("vgs"),
+            Need::Program("promtool"),
         ])
         .advice("Read the failed test's message: it names what the machine lacks, or the fault.")
 }

@@ -21,6 +21,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mkfs.xfs", "xfsprogs"),
     ("mount", "mount"),
     ("openssl", "openssl"),
+    ("promtool", "prometheus"),
     ("valgrind", "valgrind"),
     ("vgs", "lvm2"),
 ];
