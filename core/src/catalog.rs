@@ -181,6 +181,8 @@ pub enum Scope {
 pub enum ReadingKind {
     /// Records of the API server's audit log.
     AuditLog,
+    /// What firmware recorded of the boot before; no condition is judged by it alone.
+    BootErrors,
     /// Certificates in PEM files.
     Certificates,
     /// The kernel's clock state.
@@ -236,6 +238,7 @@ impl ReadingKind {
     /// Every kind, in the order of the enum.
     pub const ALL: [Self; Self::COUNT] = [
         Self::AuditLog,
+        Self::BootErrors,
         Self::Certificates,
         Self::Clock,
         Self::Cni,
@@ -257,7 +260,7 @@ impl ReadingKind {
     ];
 
     /// How many kinds there are.
-    pub const COUNT: usize = 19;
+    pub const COUNT: usize = 20;
 
     /// Returns the index of the kind in [`ReadingKind::ALL`].
     #[must_use]

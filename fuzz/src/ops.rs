@@ -35,11 +35,12 @@ use fettle_core::node::agent::{Input, Settings};
 use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::node::reading::{
-    Attachment, Clock, Disk, Drive, FileAge, FileSystem, Layer, MemoryController, Reading,
-    Unreadable,
+    Attachment, BootError, Clock, Disk, Drive, FileAge, FileSystem, Layer, MemoryController,
+    Reading, Unreadable,
 };
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
+use fettle_core::wire::cper::Severity;
 use fettle_core::wire::scan::Scan;
 
 /// One thing that happens.
@@ -120,7 +121,7 @@ impl Decoder {
 /// Returns a reading whose kind, name and figures are the words of a line.
 fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
     let small = u8::try_from(figure).unwrap_or(u8::MAX);
-    match kind % 8 {
+    match kind % 9 {
         0 => Reading::Clock(Clock {
             unsynchronized: figure & 1 != 0,
             max_error_us: figure.cast_signed(),
@@ -162,6 +163,10 @@ fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
         7 => Reading::Disk(Disk {
             name,
             attachment: if figure == 0 { Attachment::Direct } else { Attachment::Usb },
+        }),
+        8 => Reading::BootError(BootError {
+            severity: if figure & 1 == 0 { Severity::Fatal } else { Severity::Corrected },
+            cleared: figure & 2 != 0,
         }),
         _ => Reading::Unreadable(Unreadable { object: name, why: name }),
     }

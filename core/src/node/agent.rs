@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
 use crate::node::block::Block;
+use crate::node::boot_errors::BootErrors;
 use crate::node::checks::{Checks, Outcome, Schedule};
 use crate::node::condition::{Change, Condition, Held, Verdict};
 use crate::node::controllers::Controllers;
@@ -38,6 +39,7 @@ pub struct Agent {
     log: Log,
     counts: Counts,
     block: Block,
+    boot_errors: BootErrors,
     faults: Faults,
     checks: Checks,
     /// When the next check is to be started, or is stale.
@@ -204,6 +206,7 @@ impl Agent {
             log: Log::new(),
             counts: Counts::default(),
             block: Block::default(),
+            boot_errors: BootErrors::default(),
             faults: Faults::new(),
             checks: Checks::new(),
             checks_due: None,

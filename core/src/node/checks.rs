@@ -504,8 +504,14 @@ fn rows(kind: ReadingKind) -> impl Iterator<Item = &'static ConditionRow> {
 
 /// Returns how often a kind is read that has no row, and so no interval that could be set.
 fn interval_without_condition(kind: ReadingKind) -> Option<Duration> {
+    if kind == ReadingKind::BootErrors {
+        return Some(BOOT_ERRORS_EVERY);
+    }
     (kind == ReadingKind::MemoryErrors).then_some(MEMORY_ERRORS_EVERY)
 }
+
+/// They do not change; another run only tries again what failed.
+const BOOT_ERRORS_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// As often as the catalogue's cheap checks: to read a counter is to read two files of sysfs.
 const MEMORY_ERRORS_EVERY: Duration = Duration::from_secs(60);

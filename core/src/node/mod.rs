@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod block;
+pub mod boot_errors;
 pub mod checks;
 pub mod condition;
 pub mod controllers;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
+use crate::wire::cper::Severity;
 
 /// One reading of one object.
 ///
@@ -10,6 +11,8 @@ use crate::time::Timestamp;
 /// done. What could not be read is a reading too: [`Reading::Unreadable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reading<'a> {
+    /// A hardware error that firmware recorded before this boot.
+    BootError(BootError),
     /// A certificate in a file.
     #[serde(borrow)]
     Certificate(Certificate<'a>),
@@ -44,6 +47,7 @@ impl Reading<'_> {
     #[must_use]
     pub const fn object(&self) -> &str {
         match self {
+            Self::BootError(_) => "boot errors",
             Self::Certificate(certificate) => certificate.path,
             Self::Clock(_) => "clock",
             Self::Disk(disk) => disk.name,
@@ -59,6 +63,17 @@ impl Reading<'_> {
             Self::VolumeGroup(group) => group.name,
         }
     }
+}
+
+/// A hardware error that firmware recorded before this boot, in the table BERT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootError {
+    /// How bad it was.
+    pub severity: Severity,
+    /// Whether its status is cleared; see [`StatusBlock::cleared`].
+    ///
+    /// [`StatusBlock::cleared`]: crate::wire::cper::StatusBlock::cleared
+    pub cleared: bool,
 }
 
 /// A certificate in a file.

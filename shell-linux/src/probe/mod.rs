@@ -3,6 +3,7 @@
 //! To add one: a file here with a [`Probe`], and its line in [`all`].
 
 pub mod batch;
+pub mod boot_errors;
 pub mod certificates;
 pub mod clearings;
 pub mod drives;
@@ -25,6 +26,7 @@ use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
 
 use self::batch::Batch;
+use self::boot_errors::BootErrors;
 use self::certificates::Certificates;
 use self::drives::Drives;
 use self::file_age::RenewedFile;
@@ -79,6 +81,7 @@ pub fn all(place: &Place, config: &Config) -> Vec<Box<dyn Probe>> {
     let protected = config.protected.iter().map(|glob| glob.as_str().to_owned()).collect();
     let named = config.is_set("certificates");
     vec![
+        Box::new(BootErrors::new(root())),
         Box::new(Certificates::new(root(), config.certificates.clone(), named, clock::wall)),
         Box::new(Drives::new(root())),
         Box::new(GpuFiles::new(

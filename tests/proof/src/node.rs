@@ -5,14 +5,16 @@ use core::hint::black_box;
 use fettle_core::catalog::{ConditionType, EventReason, ReadingKind};
 use fettle_core::node::agent::{Agent, Input, Settings};
 use fettle_core::node::block::Block;
+use fettle_core::node::boot_errors::BootErrors;
 use fettle_core::node::condition::{Condition, Message, Reason, Status, Verdict};
 use fettle_core::node::controllers::Controllers;
 use fettle_core::node::fold::{Extra, Fold, push_extra};
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::node::log::Log;
-use fettle_core::node::reading::MemoryController;
+use fettle_core::node::reading::{BootError, MemoryController};
 use fettle_core::node::rules::classify;
 use fettle_core::text::Text;
+use fettle_core::wire::cper::Severity;
 use fettle_core::wire::kmsg::Record;
 
 use crate::checks::{outcome, reading};
@@ -21,6 +23,7 @@ use crate::{bytes, finding, instant, number, show, text};
 /// Calls everything in `node` that is not a rule or a judge.
 pub(crate) fn call_all() {
     logs(black_box(&mut Log::new()));
+    boot_errors(black_box(&mut BootErrors::default()));
     memory(black_box(&mut Controllers::new()));
     blocks(black_box(&mut Block::default()));
     conditions(black_box(&mut Condition::default()));
@@ -28,6 +31,15 @@ pub(crate) fn call_all() {
     folds(black_box(&mut fold));
     let mut agent = Agent::new(black_box(Settings::default()));
     use_agent(black_box(&mut agent));
+}
+
+fn boot_errors(errors: &mut BootErrors) {
+    errors.note_record(&black_box(Record::bare(bytes())));
+    errors.note_finding(&finding());
+    errors.note_error(BootError { severity: black_box(Severity::Fatal), cleared: black_box(true) });
+    errors.note_end();
+    black_box(black_box(&mut *errors).take_untold());
+    black_box((*errors, *errors == BootErrors::default()));
 }
 
 fn memory(controllers: &mut Controllers) {

@@ -35,6 +35,7 @@ impl Agent {
             }
         }
         self.on_addition(now, &record, outputs);
+        self.boot_errors.note_record(&record);
         let sequence = record.sequence;
         let mut findings = classify(&record);
         self.block.complete(&record, &mut findings);
@@ -86,6 +87,7 @@ impl Agent {
             self.fold.note(now, reason, finding.clone(), Extra::new());
         }
         self.controllers.note_line(&finding);
+        self.boot_errors.note_finding(&finding);
         if self.checks.note_disk_error(now, &finding, &self.settings.schedule) {
             self.judge(now, ConditionType::DisksFailure, outputs);
             let due = [self.checks_due, self.checks.next_wakeup()];
@@ -131,6 +133,7 @@ impl Agent {
     pub(super) fn on_caught_up(&mut self, now: Instant, outputs: &mut Outputs) {
         if self.log.state() != LogState::Live {
             self.log.caught_up();
+            self.tell_boot_errors(now, outputs);
             self.judge_all(now, ReadingKind::KernelLog, outputs);
             self.judge_own(now, outputs);
         }

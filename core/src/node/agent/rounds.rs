@@ -6,6 +6,7 @@ use crate::catalog::{ConditionType, EventReason, ReadingKind};
 use crate::node::checks::Outcome;
 use crate::node::fold::Extra;
 use crate::node::judge::own;
+use crate::node::log::LogState;
 use crate::node::reading::Reading;
 use crate::node::rules::{Detail, Finding, Object};
 use crate::text::Text;
@@ -38,6 +39,9 @@ impl Agent {
         {
             self.on_corrupt_layer(now, layer.name, outputs);
         }
+        if let Reading::BootError(error) = reading {
+            self.boot_errors.note_error(*error);
+        }
         if let Reading::MemoryController(controller) = reading
             && let Some(finding) = self.controllers.note_counts(now, controller)
         {
@@ -66,9 +70,22 @@ impl Agent {
         outcome: Outcome,
         outputs: &mut Outputs,
     ) {
+        if kind == ReadingKind::BootErrors && outcome == Outcome::Complete {
+            self.boot_errors.note_end();
+            self.tell_boot_errors(now, outputs);
+        }
         self.checks.end(now, kind, outcome);
         self.judge_all(now, kind, outputs);
         self.judge_own(now, outputs);
+    }
+
+    /// Tells what the log does not, once all of it has been read.
+    pub(super) fn tell_boot_errors(&mut self, now: Instant, outputs: &mut Outputs) {
+        if self.log.state() == LogState::Live {
+            for finding in self.boot_errors.take_untold() {
+                self.on_finding(now, None, finding, outputs);
+            }
+        }
     }
 
     /// Judges the agent itself, and notes when its checks are to be looked at again.

@@ -575,6 +575,46 @@ fn memory_errors_that_the_log_does_not_show_are_one_event_even_across_a_restart(
 }
 
 #[test]
+fn a_fatal_error_of_the_boot_before_is_told_from_the_table_if_the_log_does_not() {
+    use crate::node::reading::BootError;
+    use crate::wire::cper::Severity;
+    let kind = ReadingKind::BootErrors;
+    let mut settings = Settings::default();
+    settings.schedule.probes[kind.index()] = true;
+    let read = |node: &mut Node| {
+        let error = BootError { severity: Severity::Fatal, cleared: true };
+        let mut said = node.step(Input::Reading { kind, reading: Reading::BootError(error) });
+        said.extend(node.step(Input::CheckEnded { kind, outcome: Outcome::Complete }));
+        said
+    };
+    let told = "CperHardwareErrorFatal=True".to_string();
+    let long = "BERT: Max print length exceeded, table data is available at:";
+    // whether the table is read before the log, lines of the log, whether the table tells
+    for (table_first, lines, tells) in [
+        (false, &[long][..], true),
+        (true, &[long], true),
+        (false, &["BERT: Error records from previous boot:"], true),
+        (true, &["usb 1-1: new device"], false),
+    ] {
+        let mut node = Node::with(settings.clone());
+        node.step(Input::Started(settings.clone()));
+        let mut said = if table_first { read(&mut node) } else { Vec::new() };
+        lines.iter().for_each(|line| said.extend(node.kernel(line)));
+        assert_eq!(said, Vec::<String>::new(), "not before the log has been read");
+        said.extend(node.step(Input::LogCaughtUp));
+        said.extend(if table_first { Vec::new() } else { read(&mut node) });
+        assert_eq!(said.contains(&told), tells, "{table_first} {lines:?}");
+        node.step(Input::Started(settings.clone()));
+        node.step(Input::LogCaughtUp);
+        assert_eq!(read(&mut node), Vec::<String>::new(), "once");
+        if tells {
+            let message = node.message(ConditionType::CperHardwareErrorFatal);
+            assert!(message.contains("previous boot") && message.contains("BERT"), "{message}");
+        }
+    }
+}
+
+#[test]
 fn a_layer_that_the_device_mapper_calls_corrupt_is_verity_corruption() {
     use crate::node::reading::Layer;
     let mut settings = Settings::default();
