@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{PipeWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -290,7 +290,7 @@ fn a_log_that_appears_is_followed() {
     let unknown = agent.wait_line("it", condition("KernelDeadlock", "Unknown"));
     let mut log = FakeLog::new();
     log.write("6,10,1,-;usb 1-1: new device");
-    std::os::unix::fs::symlink(log.path(), &kmsg).expect("the directory is the test's");
+    symlink(log.path(), &kmsg).expect("the directory is the test's");
     agent.wait_line_after(&unknown, "health", condition("KernelDeadlock", "False"));
     log.write("4,11,900000,-;INFO: task kubelet:812 blocked for more than 122 seconds.");
     agent.wait_line("K02", condition_of("KernelDeadlock", "True", "kubelet:812"));
@@ -490,6 +490,51 @@ fn a_run_of_limited_time_ends_by_itself() {
     let ended = Agent::start(command.args(["--for", "1s"])).wait_end(LIMIT);
     assert!(ended.status.success(), "{}", ended.log);
     assert_eq!(ended.summary()["records"], 1);
+}
+
+#[test]
+fn a_fatal_error_of_the_boot_before_is_read_from_the_nodes_table() {
+    let (state, node) = (scratch(), scratch());
+    let table = node.path().join("sys/firmware/acpi/tables/data/BERT");
+    fs::create_dir_all(table.parent().expect("it has one")).expect("the folder is the test's");
+    // One block of severity fatal, whose status the kernel has cleared.
+    let block = [[0; 4], [0; 4], [0; 4], [4, 0, 0, 0], [1, 0, 0, 0], [0; 4]].concat();
+    fs::write(table, block).expect("the folder is the test's");
+    let mut log = FakeLog::new();
+    log.write("6,1,1,-;BERT: Error records from previous boot:");
+    log.write("6,2,1,-;BERT: Max print length exceeded, table data is available at:");
+    let mut command = standalone(state.path(), &log.path());
+    let agent = Agent::start(command.arg("--host-root").arg(node.path()));
+    let is_fatal = condition_of("CperHardwareErrorFatal", "True", "previous boot");
+    agent.wait_line("the error", is_fatal);
+    agent.terminate();
+}
+
+#[test]
+fn a_disk_on_usb_does_not_fail_the_node_and_its_own_disk_does() {
+    let (state, node) = (scratch(), scratch());
+    let sys = node.path().join("sys");
+    fs::create_dir_all(sys.join("block")).expect("the folder is the test's");
+    for (disk, place) in [("sda", "ata1/host0"), ("sdb", "usb1/1-1/host6")] {
+        let place = format!("devices/{place}/block/{disk}");
+        fs::create_dir_all(sys.join(&place)).expect("the folder is the test's");
+        symlink(Path::new("..").join(place), sys.join("block").join(disk)).expect("it is new");
+    }
+    let mut log = FakeLog::new();
+    let mut sequence = 0;
+    for disk in ["sdb", "sda"] {
+        for second in 1..=5 {
+            sequence += 1;
+            let at = second * 1_000_000;
+            log.write(&format!("3,{sequence},{at},-;I/O error, dev {disk}, sector {at}"));
+        }
+    }
+    let mut command = standalone(state.path(), &log.path());
+    let agent = Agent::start(command.arg("--host-root").arg(node.path()));
+    let failed = agent.wait_line("the disk", condition("DisksFailure", "True"));
+    let message = failed.value["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("sda") && !message.contains("sdb"), "{message}");
+    agent.terminate();
 }
 
 // Others that go away.
