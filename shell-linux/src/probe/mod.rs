@@ -14,6 +14,8 @@ pub mod kernel_log;
 pub mod layers;
 pub mod lvm;
 pub mod protected_files;
+pub mod role;
+pub mod rows;
 pub mod runner;
 pub mod space;
 
@@ -33,6 +35,7 @@ use self::kernel_clock::KernelClock;
 use self::layers::Layers;
 use self::lvm::Lvm;
 use self::protected_files::ProtectedFiles;
+use self::rows::Rows;
 use self::space::Space;
 use crate::clock;
 use crate::config::{Config, Expected};
@@ -46,6 +49,9 @@ pub trait Probe: Send {
 
     /// What it reads.
     fn kind(&self) -> ReadingKind;
+
+    /// Adds what the last run read to the rows of the documents.
+    fn document(&self, _rows: &mut Rows) {}
 
     /// Forgets what it compares with: a person says that what it found is over.
     fn forget(&mut self) {}
