@@ -4,12 +4,14 @@ use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand};
-use fettle_agent::cmd::{catalog, check, classify, clear, config, replay};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use fettle_agent::cmd::{catalog, check, classify, clear, config, replay, report};
 use fettle_agent::config::ConfigFile;
 use fettle_agent::publish::logger;
 use fettle_agent::publish::stdout::Format;
 use fettle_agent::{run, table};
+use fettle_core::catalog::{CONDITIONS, EVENTS};
 use tokio::runtime::Runtime;
 
 /// Finds what is wrong with this node, and says so.
@@ -18,13 +20,36 @@ use tokio::runtime::Runtime;
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// How to print; `classify` prints tables on a terminal and JSON elsewhere, `catalog`, `check`
-    /// and `config` print text, `run` and `replay` print JSON unless told otherwise
+    /// How to print; `classify` and `report` print tables on a terminal and JSON elsewhere,
+    /// `catalog`, `check` and `config` print text, `run` and `replay` print JSON unless told
+    /// otherwise
     #[arg(short, long, global = true, value_enum)]
-    output: Option<Format>,
+    output: Option<Output>,
     /// How much the agent says about itself on standard error
     #[arg(long, global = true, default_value = "info", value_name = "LEVEL")]
     log_level: log::LevelFilter,
+}
+
+/// How a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// JSON, for machines
+    Json,
+    /// A runbook; of `catalog` alone
+    Markdown,
+    /// Aligned text, for people
+    Table,
+}
+
+impl Output {
+    /// Returns the format that every command has; Markdown is none.
+    const fn format(self) -> Option<Format> {
+        match self {
+            Self::Json => Some(Format::Json),
+            Self::Markdown => None,
+            Self::Table => Some(Format::Table),
+        }
+    }
 }
 
 /// What to do.
@@ -34,6 +59,8 @@ enum Command {
     Run(run::Args),
     /// Run every check or one, once: exit code 1 is a problem, 2 that nobody can tell
     Check(check::Args),
+    /// Print the documents of the health report
+    Report(report::Args),
     /// Print what each kernel line of a file would raise
     Classify(classify::Args),
     /// Print every condition and event
@@ -66,7 +93,11 @@ fn main() -> ExitCode {
 
 fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let output = arguments.output;
+    let is_markdown = arguments.output == Some(Output::Markdown);
+    if is_markdown && !matches!(arguments.command, Some(Command::Catalog)) {
+        no_markdown();
+    }
+    let output = arguments.output.and_then(Output::format);
     match arguments.command {
         None => anyhow::bail!(NO_CLUSTER),
         Some(Command::Run(args)) if !args.standalone => {
@@ -82,10 +113,18 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
             out.flush()?;
             return Ok(exit_code(found));
         }
+        Some(Command::Report(args)) => {
+            let config = ConfigFile::new(args.config.clone()).load()?;
+            let format = output.unwrap_or_else(for_reader);
+            runtime()?.block_on(report::run(&args, &config, &mut out, format))?;
+        }
         Some(Command::Classify(args)) => {
             classify::run(&args, &mut out, output.unwrap_or_else(for_reader))?;
         }
         Some(Command::Clear(args)) => clear::run(&args)?,
+        Some(Command::Catalog) if is_markdown => {
+            catalog::markdown::write(&mut out, &CONDITIONS, &EVENTS)?;
+        }
         Some(Command::Catalog) => catalog::run(&mut out, output.unwrap_or(Format::Table))?,
         Some(Command::Config(args)) => {
             let format = output.unwrap_or(Format::Table);
@@ -99,6 +138,12 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     out.flush().context("cannot write to standard output")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends as for any wrong argument.
+fn no_markdown() -> ! {
+    let problem = "only `catalog` prints Markdown";
+    Arguments::command().error(ErrorKind::ValueValidation, problem).exit()
 }
 
 fn runtime() -> anyhow::Result<Runtime> {

@@ -56,6 +56,12 @@ enum Standing {
     Unknown,
 }
 
+impl Standing {
+    const fn is_trouble(self) -> bool {
+        matches!(self, Self::Gone | Self::Problem)
+    }
+}
+
 /// The runs of one kind of reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Run {
@@ -291,6 +297,12 @@ impl Checks {
         self.run(kind).last_success
     }
 
+    /// Returns the objects for which `condition` is `True`.
+    pub fn objects(&self, condition: ConditionType) -> impl Iterator<Item = &str> {
+        let in_trouble = |subject: &&Subject| subject.standing.is_trouble();
+        self.of(condition).filter(in_trouble).map(|subject| subject.object.as_str())
+    }
+
     fn verdict(&self, condition: ConditionType, status: Status, reason: Reason) -> Verdict {
         let message = Text::display(Explanation { checks: self, condition, status });
         Verdict { status, reason, message }
@@ -473,7 +485,7 @@ impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |subject: &&Subject| match self.status {
             Status::False => false,
-            Status::True => matches!(subject.standing, Standing::Problem | Standing::Gone),
+            Status::True => subject.standing.is_trouble(),
             Status::Unknown => subject.standing == Standing::Unknown,
         };
         let subjects = self.checks.of(self.condition).filter(shown);

@@ -1,5 +1,7 @@
 //! `catalog`: every condition and event that Fettle knows.
 
+pub mod markdown;
+
 use core::time::Duration;
 use std::io::{self, Write};
 

@@ -1,6 +1,5 @@
 //! `check`: runs every check or one, once, and says how each condition stands.
 
-use core::time::Duration;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -120,13 +119,7 @@ impl Once {
         let settings = self.agent.settings().clone();
         self.apply(Input::Configured(settings));
         while self.outstanding > 0 {
-            let now = clock::stamp().at;
-            let wait = self.runner.next_deadline().map_or(Duration::ZERO, |at| at.since(now));
-            let finished = tokio::select! {
-                finished = self.runner.next() => finished,
-                () = tokio::time::sleep(wait) => self.runner.give_up(clock::stamp().at),
-            };
-            if let Some(finished) = finished {
+            if let Some(finished) = self.runner.next_in_time().await {
                 self.on_finished(&finished);
             }
         }

@@ -6,3 +6,4 @@ pub mod classify;
 pub mod clear;
 pub mod config;
 pub mod replay;
+pub mod report;

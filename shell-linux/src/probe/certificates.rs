@@ -21,6 +21,7 @@ use x509_cert::time::Time;
 
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
+use crate::probe::rows::Rows;
 use crate::sys::glob::Search;
 use crate::sys::root::{Root, is_absent};
 
@@ -128,6 +129,10 @@ impl Probe for Certificates {
         run.omitted = run.omitted.saturating_add(u64::try_from(left).unwrap_or(u64::MAX));
         run.end();
         Outcome::Complete
+    }
+
+    fn document(&self, rows: &mut Rows) {
+        rows.certificates = Some(self.rows.clone());
     }
 
     fn kind(&self) -> ReadingKind {
@@ -264,6 +269,8 @@ impl Run<'_> {
         if self.omitted > 0 {
             let why = format!("{} more files or certificates are not read", self.omitted);
             self.batch.push_unreadable("certificates", &why);
+            let path = "certificates".to_owned();
+            self.rows.push(CertRow { path, error: Some(why), ..CertRow::default() });
         }
     }
 }

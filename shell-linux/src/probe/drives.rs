@@ -11,6 +11,7 @@ use fettle_core::wire::smart::{HEALTH_BYTES, Health, IDENTITY_BYTES, Identity, c
 use crate::errors::chain;
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
+use crate::probe::rows::Rows;
 use crate::sys::disks::{self, Disk as Found};
 use crate::sys::file::shown;
 use crate::sys::nvme::{self, Controller, admin};
@@ -21,6 +22,28 @@ pub struct Drives {
     root: PathBuf,
     ask: Ask,
     seen: bool,
+    rows: Vec<DriveRow>,
+}
+
+/// A drive, for the report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DriveRow {
+    /// The controller, such as `nvme0`.
+    pub name: String,
+    /// The model.
+    pub model: Option<String>,
+    /// The serial number.
+    pub serial: Option<String>,
+    /// The revision of its firmware.
+    pub firmware: Option<String>,
+    /// All of its space.
+    pub size_bytes: Option<u64>,
+    /// Its health page.
+    pub health: Option<Health>,
+    /// The temperature from which on it is too hot.
+    pub temperature_limit_celsius: Option<i16>,
+    /// Why it could not be read.
+    pub error: Option<String>,
 }
 
 /// How a drive is asked for its pages.
@@ -36,36 +59,64 @@ impl Drives {
     /// Reads the drives below `root`.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
-        Self { root, ask, seen: false }
+        Self { root, ask, seen: false, rows: Vec::new() }
     }
 
-    fn read_one(&self, controller: &Controller, batch: &mut Batch) {
-        let name = controller.name();
-        let pages = match (self.ask)(controller, &self.root) {
-            Ok(pages) => pages,
-            Err(why) => return batch.push_unreadable(&name, &why),
-        };
-        let Ok(health) = Health::parse(&pages.health) else {
-            return batch.push_unreadable(&name, "its health page is empty");
-        };
-        let Ok(identity) = Identity::parse(&pages.identity) else {
-            return batch.push_unreadable(&name, "it does not say what it is");
-        };
-        batch.push(&Reading::Drive(Drive {
-            name: &name,
-            serial: &shown(identity.serial),
-            critical_warning: health.warnings.bits(),
-            temperature_celsius: celsius(health.temperature_k),
-            temperature_limit_celsius: identity.warning_temperature_k.map(celsius),
-            percentage_used: health.used_pct,
-            spare_pct: health.spare_pct,
-            spare_threshold_pct: health.spare_threshold_pct,
-        }));
+    fn read_one(&self, controller: &Controller, batch: &mut Batch) -> DriveRow {
+        let mut row = DriveRow::new(controller);
+        let pages = (self.ask)(controller, &self.root);
+        if let Err(why) = pages.and_then(|pages| read_pages(&pages, &mut row, batch)) {
+            batch.push_unreadable(&row.name, &why);
+            row.error = Some(why);
+        }
+        row
     }
+}
+
+impl DriveRow {
+    /// Takes what sysfs shows of a drive, which the drive itself may correct.
+    fn new(controller: &Controller) -> Self {
+        let namespaces = &controller.namespaces;
+        let sum = |sum: u64, bytes: Option<u64>| Some(sum.saturating_add(bytes?));
+        let size_bytes = namespaces.iter().map(|namespace| namespace.bytes).try_fold(0, sum);
+        Self {
+            name: controller.name(),
+            model: controller.model.clone(),
+            serial: controller.serial.clone(),
+            firmware: controller.firmware.clone(),
+            // A drive without a disk is one whose disks nobody could list.
+            size_bytes: size_bytes.filter(|_| !namespaces.is_empty()),
+            ..Self::default()
+        }
+    }
+}
+
+/// Appends the reading of a drive and completes its row, or says what is wrong with its pages.
+fn read_pages(pages: &Pages, row: &mut DriveRow, batch: &mut Batch) -> Result<(), String> {
+    let health = Health::parse(&pages.health).map_err(|_| "its health page is empty")?;
+    row.health = Some(health);
+    let identity = Identity::parse(&pages.identity).map_err(|_| "it does not say what it is")?;
+    let serial = shown(identity.serial);
+    row.temperature_limit_celsius = identity.warning_temperature_k.map(celsius);
+    batch.push(&Reading::Drive(Drive {
+        name: &row.name,
+        serial: &serial,
+        critical_warning: health.warnings.bits(),
+        temperature_celsius: celsius(health.temperature_k),
+        temperature_limit_celsius: row.temperature_limit_celsius,
+        percentage_used: health.used_pct,
+        spare_pct: health.spare_pct,
+        spare_threshold_pct: health.spare_threshold_pct,
+    }));
+    row.model = Some(shown(identity.model));
+    row.serial = Some(serial);
+    row.firmware = Some(shown(identity.firmware));
+    Ok(())
 }
 
 impl Probe for Drives {
     fn read(&mut self, batch: &mut Batch) -> Outcome {
+        self.rows.clear();
         let controllers = match nvme::controllers(&self.root) {
             Ok(controllers) => controllers.unwrap_or_default(),
             Err(problem) => return failed(&format!("cannot list the NVMe drives: {problem}")),
@@ -80,9 +131,14 @@ impl Probe for Drives {
         // From now on a drive that is missing is one that vanished.
         self.seen = true;
         for controller in &controllers {
-            self.read_one(controller, batch);
+            let row = self.read_one(controller, batch);
+            self.rows.push(row);
         }
         Outcome::Complete
+    }
+
+    fn document(&self, rows: &mut Rows) {
+        rows.drives = Some(self.rows.clone());
     }
 
     fn kind(&self) -> ReadingKind {
@@ -159,10 +215,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_drive_that_refuses_is_reported_with_what_sysfs_shows() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/class/nvme/nvme0");
+        fs::create_dir_all(folder.join("nvme0n1")).unwrap();
+        fs::write(folder.join("nvme0n1/size"), "8\n").unwrap();
+        fs::write(folder.join("model"), "Old name\n").unwrap();
+        let asks: [(Ask, &str, Option<&str>); 2] = [
+            (|_, _| Err("refused".to_owned()), "Old name", Some("refused")),
+            (|_, _| Ok(pages(|_| {}, |_| {})), "Model", None),
+        ];
+        for (ask, model, error) in asks {
+            let mut probe = Drives { ask, ..Drives::new(root.path().to_owned()) };
+            probe.read(&mut Batch::default());
+            let mut rows = Rows::default();
+            probe.document(&mut rows);
+            let drives = rows.drives.unwrap();
+            let [row] = drives.as_slice() else { panic!("{drives:?}") };
+            assert_eq!((row.model.as_deref(), row.error.as_deref()), (Some(model), error));
+            assert_eq!((row.size_bytes, row.health.is_some()), (Some(4096), error.is_none()));
+        }
+    }
+
     fn read(ask: Ask) -> (Outcome, Vec<String>) {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("sys/class/nvme/nvme0")).unwrap();
-        let mut probe = Drives { root: root.path().to_owned(), ask, seen: false };
+        let mut probe = Drives { ask, ..Drives::new(root.path().to_owned()) };
         let mut batch = Batch::default();
         let outcome = probe.read(&mut batch);
         let readings = batch.readings().map(|reading| format!("{reading:?}")).collect();

@@ -72,6 +72,14 @@ struct Use {
     inodes: u64,
 }
 
+impl FileSystemRow {
+    /// Returns the row that says why file systems could not be read; it has no type.
+    #[must_use]
+    pub fn unread(why: String) -> Self {
+        Self { mount_point: "file systems".to_owned(), error: Some(why), ..Self::default() }
+    }
+}
+
 impl FileSystems {
     /// Reads the file systems of the node below `root`, without the volumes below `kubelet_dir`.
     #[must_use]
@@ -148,7 +156,11 @@ impl Probe for FileSystems {
         self.rows.clear();
         let table = match table::read(&self.root, &self.kubelet_dir) {
             Ok(table) => table,
-            Err(problem) => return failed(&format!("cannot read the mount table: {problem}")),
+            Err(problem) => {
+                let why = format!("cannot read the mount table: {problem}");
+                self.rows.push(FileSystemRow::unread(why.clone()));
+                return failed(&why);
+            }
         };
         if table.locals.is_empty() {
             return Outcome::NotApplicable;
@@ -173,6 +185,7 @@ impl Probe for FileSystems {
         if table.omitted > 0 {
             let why = format!("{} more than this agent looks at", table.omitted);
             batch.push_unreadable("file systems", &why);
+            self.rows.push(FileSystemRow::unread(why));
         }
         self.rows.sort_by(|a, b| a.mount_point.cmp(&b.mount_point));
         Outcome::Complete

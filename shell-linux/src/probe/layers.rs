@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::errors::chain;
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
+use crate::probe::rows::Rows;
 use crate::sys::dm::{Control, Device, DmError};
 use crate::sys::file;
 
@@ -20,6 +21,27 @@ use crate::sys::file;
 pub struct Layers {
     root: PathBuf,
     recorded: PathBuf,
+    report: LayersReport,
+}
+
+/// How the sealed layers stand, for the report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayersReport {
+    /// The layers, if it is known which there are.
+    pub layers: Option<Vec<LayerRow>>,
+    /// Why something could not be read.
+    pub error: Option<String>,
+}
+
+/// A sealed layer, for the report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayerRow {
+    /// Its name.
+    pub name: String,
+    /// What the kernel enforces for it, if it does.
+    pub enforced: Option<Enforced>,
+    /// The root hash that was recorded when the node was provisioned.
+    pub recorded: Option<String>,
 }
 
 /// The record that was written when the node was provisioned.
@@ -36,16 +58,23 @@ struct RecordedLayer {
 }
 
 /// What the kernel enforces for one layer.
-struct Enforced {
-    hash: String,
-    corrupted: bool,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Enforced {
+    /// Its device, such as `dm-0`.
+    pub device: String,
+    /// What the kernel does on corruption, if that could be read.
+    pub mode: Option<String>,
+    /// The root hash.
+    pub hash: String,
+    /// Whether a block has failed its check.
+    pub corrupted: bool,
 }
 
 impl Layers {
     /// Reads the layers of the node below `root`, against the record at `recorded`.
     #[must_use]
     pub fn new(root: PathBuf, recorded: PathBuf) -> Self {
-        Self { root, recorded }
+        Self { root, recorded, report: LayersReport::default() }
     }
 
     fn recorded(&self) -> Result<BTreeMap<String, String>, String> {
@@ -74,6 +103,7 @@ impl Layers {
 
 impl Probe for Layers {
     fn read(&mut self, batch: &mut Batch) -> Outcome {
+        self.report = LayersReport { layers: Some(Vec::new()), error: None };
         let control = match Control::open(&self.root) {
             Ok(control) => control,
             Err(problem) => return failed(&format!("cannot ask the device mapper: {problem}")),
@@ -89,8 +119,12 @@ impl Probe for Layers {
         if enforced.is_empty() && recorded.is_empty() {
             return Outcome::NotApplicable;
         }
-        push(batch, &enforced, &recorded);
+        self.report = push(batch, enforced, recorded);
         Outcome::Complete
+    }
+
+    fn document(&self, rows: &mut Rows) {
+        rows.layers = Some(self.report.clone());
     }
 
     fn kind(&self) -> ReadingKind {
@@ -98,22 +132,30 @@ impl Probe for Layers {
     }
 }
 
+/// Appends the readings of a run.
 fn push(
     batch: &mut Batch,
-    enforced: &BTreeMap<String, Enforced>,
-    recorded: &BTreeMap<String, String>,
-) {
+    enforced: BTreeMap<String, Enforced>,
+    mut recorded: BTreeMap<String, String>,
+) -> LayersReport {
+    let mut layers = Vec::new();
     for (name, layer) in enforced {
+        let recorded = recorded.remove(&name);
         batch.push(&Reading::Layer(Layer {
-            name,
+            name: &name,
             enforced: &layer.hash,
-            recorded: recorded.get(name).map(String::as_str),
+            recorded: recorded.as_deref(),
             corrupted: layer.corrupted,
         }));
+        layers.push(LayerRow { name, enforced: Some(layer), recorded });
     }
-    for name in recorded.keys().filter(|name| !enforced.contains_key(*name)) {
-        batch.push_unreadable(name, "a root hash is recorded, but no dm-verity device enforces it");
+    let mut error = None;
+    for (name, hash) in recorded {
+        batch.push_unreadable(&name, NOT_ENFORCED);
+        error.get_or_insert_with(|| format!("{name}: {NOT_ENFORCED}"));
+        layers.push(LayerRow { name, enforced: None, recorded: Some(hash) });
     }
+    LayersReport { layers: Some(layers), error }
 }
 
 fn enforced(control: &Control) -> Result<BTreeMap<String, Enforced>, DmError> {
@@ -134,12 +176,25 @@ fn verity(control: &Control, device: &Device) -> Result<Option<Enforced>, DmErro
     };
     // A status that says neither is not taken for a good one.
     let good = VerityStatus::parse(&status.parameters).is_ok_and(|status| status.good);
-    let table = control.table(device, VERITY)?;
-    let hash = table.first().and_then(|target| {
-        VerityTable::parse(&target.parameters).ok().map(|table| file::shown(table.root_digest))
-    });
-    Ok(Some(Enforced { hash: hash.unwrap_or_default(), corrupted: !good }))
+    let targets = control.table(device, VERITY)?;
+    let table = targets.first().and_then(|target| VerityTable::parse(&target.parameters).ok());
+    Ok(Some(Enforced {
+        device: format!("dm-{}", device.numbers.1),
+        mode: table.as_ref().map(|table| mode(table.options)),
+        hash: table.map(|table| file::shown(table.root_digest)).unwrap_or_default(),
+        corrupted: !good,
+    }))
 }
+
+/// Returns what the kernel does on corruption: the option that says so, or `eio`, as the kernel
+/// calls what it does without one (`enum verity_mode` in `drivers/md/dm-verity.h`).
+fn mode(options: &[u8]) -> String {
+    let mut words = options.split(|byte| *byte == b' ');
+    let mode = words.find(|word| word.ends_with(b"_corruption"));
+    mode.map_or_else(|| "eio".to_owned(), file::shown)
+}
+
+const NOT_ENFORCED: &str = "a root hash is recorded, but no dm-verity device enforces it";
 
 const VERITY: &str = "verity";
 
@@ -191,20 +246,37 @@ mod tests {
 
     #[test]
     fn what_is_enforced_stands_against_what_is_recorded() {
-        let enforced = |hash: &str, corrupted| Enforced { hash: hash.to_owned(), corrupted };
+        let enforced = |hash: &str, corrupted| Enforced {
+            hash: hash.to_owned(),
+            corrupted,
+            ..Enforced::default()
+        };
         let layers = BTreeMap::from([
             ("root".to_owned(), enforced("aa", false)),
             ("usr".to_owned(), enforced("cc", true)),
         ]);
         let recorded = BTreeMap::from([("usr".to_owned(), "bb".to_owned())]);
         let mut batch = Batch::default();
-        push(&mut batch, &layers, &recorded);
+        let report = push(&mut batch, layers, recorded);
+        assert_eq!((report.layers.unwrap().len(), report.error), (2, None));
         let readings: Vec<_> = batch.readings().collect();
         let [Reading::Layer(root), Reading::Layer(usr)] = readings[..] else {
             panic!("{readings:?}");
         };
         assert_eq!((root.recorded, root.corrupted), (None, false));
         assert_eq!((usr.enforced, usr.recorded, usr.corrupted), ("cc", Some("bb"), true));
+    }
+
+    #[test]
+    fn the_mode_is_an_option_or_what_the_kernel_does_without_one() {
+        for (options, want) in [
+            (&b""[..], "eio"),
+            (b"1 panic_on_corruption", "panic_on_corruption"),
+            (b"2 ignore_zero_blocks restart_on_corruption", "restart_on_corruption"),
+            (b"3 root_hash_sig_key_desc ignore_corruption x", "ignore_corruption"),
+        ] {
+            assert_eq!(mode(options), want);
+        }
     }
 
     fn probe(root: &tempfile::TempDir) -> Layers {

@@ -9,6 +9,7 @@ use fettle_core::node::reading::{Reading, ThinPool, VolumeGroup};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::errors::chain;
 use crate::probe::batch::Batch;
 use crate::sys::program::{self, Limits, ProgramError, Stuck};
 use crate::sys::root::{Kind, Root};
@@ -28,7 +29,7 @@ pub struct Lvm {
 }
 
 /// A volume group, for the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
     /// Its name.
     pub name: String,
@@ -38,6 +39,8 @@ pub struct Group {
     pub free_bytes: Option<u64>,
     /// Its thin pools.
     pub pools: Vec<Pool>,
+    /// Why it could not be read.
+    pub error: Option<String>,
 }
 
 /// A thin pool, for the report.
@@ -100,6 +103,14 @@ impl Lvm {
     /// Returns why there is no report. Then nothing was appended to `batch`.
     pub fn read(&mut self, batch: &mut Batch) -> Result<usize, LvmError> {
         self.groups.clear();
+        let read = self.read_all(batch);
+        if let Err(problem) = &read {
+            self.groups.push(Group::unread(chain(problem)));
+        }
+        read
+    }
+
+    fn read_all(&mut self, batch: &mut Batch) -> Result<usize, LvmError> {
         if self.stuck.as_mut().is_some_and(|stuck| !stuck.is_over()) {
             return Err(LvmError::Stuck);
         }
@@ -123,7 +134,14 @@ impl Lvm {
                 group.pools.push(Pool::from(row));
             }
         }
-        Ok(push(batch, &self.groups, omitted))
+        let mut count = push(batch, &self.groups);
+        if omitted > 0 {
+            let why = format!("{omitted} more volume groups or thin pools are not read");
+            batch.push_unreadable(LVM, &why);
+            self.groups.push(Group::unread(why));
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Returns what the last run read.
@@ -133,11 +151,12 @@ impl Lvm {
     }
 
     /// Says that there is nothing, where there was or should be something.
-    fn missing(&self, batch: &mut Batch, why: &str) -> usize {
+    fn missing(&mut self, batch: &mut Batch, why: &str) -> usize {
         if !self.expected && !self.seen {
             return 0;
         }
-        batch.push_unreadable("LVM", why);
+        batch.push_unreadable(LVM, why);
+        self.groups.push(Group::unread(why.to_owned()));
         1
     }
 
@@ -207,11 +226,18 @@ impl LvRow {
     }
 }
 
+impl Group {
+    /// Returns the row that says why volume groups could not be read.
+    fn unread(why: String) -> Self {
+        Self { name: LVM.to_owned(), error: Some(why), ..Self::default() }
+    }
+}
+
 impl From<VgRow> for Group {
     fn from(row: VgRow) -> Self {
         let size_bytes = row.vg_size.parse().ok();
         let free_bytes = row.vg_free.parse().ok();
-        Self { name: row.vg_name, size_bytes, free_bytes, pools: Vec::new() }
+        Self { name: row.vg_name, size_bytes, free_bytes, ..Self::default() }
     }
 }
 
@@ -228,18 +254,13 @@ impl From<LvRow> for Pool {
 }
 
 /// Appends a reading for each group and each pool; returns how many.
-fn push(batch: &mut Batch, groups: &[Group], omitted: usize) -> usize {
+fn push(batch: &mut Batch, groups: &[Group]) -> usize {
     let mut count = 0;
     for group in groups {
         push_group(batch, group);
         // Nothing can be written to a pool that is not active, and nobody knows how full it is.
         let active = group.pools.iter().filter(|pool| pool.active);
         count += 1 + active.map(|pool| push_pool(batch, group, pool)).count();
-    }
-    if omitted > 0 {
-        let why = format!("{omitted} more volume groups or thin pools are not read");
-        batch.push_unreadable("LVM", &why);
-        count += 1;
     }
     count
 }
@@ -279,6 +300,9 @@ fn hundredths(text: &str) -> Option<u32> {
     let part = part.parse::<u32>().ok()? * if part.len() == 1 { 10 } else { 1 };
     whole.parse::<u32>().ok()?.checked_mul(100)?.checked_add(part)
 }
+
+/// What stands for all volume groups.
+const LVM: &str = "LVM";
 
 /// Where distributions put the programs; there is no `PATH` to search.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];

@@ -16,6 +16,8 @@ pub mod layers;
 pub mod lvm;
 pub mod memory;
 pub mod protected_files;
+pub mod role;
+pub mod rows;
 pub mod runner;
 pub mod space;
 
@@ -37,6 +39,7 @@ use self::layers::Layers;
 use self::lvm::Lvm;
 use self::memory::Memory;
 use self::protected_files::ProtectedFiles;
+use self::rows::Rows;
 use self::space::Space;
 use crate::clock;
 use crate::config::{Config, Expected};
@@ -50,6 +53,9 @@ pub trait Probe: Send {
 
     /// What it reads.
     fn kind(&self) -> ReadingKind;
+
+    /// Adds what the last run read to the rows of the documents.
+    fn document(&self, _rows: &mut Rows) {}
 
     /// Forgets what it compares with: a person says that what it found is over.
     fn forget(&mut self) {}

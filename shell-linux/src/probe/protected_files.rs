@@ -26,6 +26,7 @@ use crate::clock;
 use crate::errors::chain;
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
+use crate::probe::rows::Rows;
 use crate::store;
 use crate::sys::file::shown;
 
@@ -178,14 +179,17 @@ impl Probe for ProtectedFiles {
         };
         let mut comparison = self.compare(&root);
         self.keep(&mut comparison);
+        self.report = push(batch, &comparison);
         let Some(baseline) = &self.baseline else {
-            push(batch, &comparison);
             return if batch.is_empty() { Outcome::NotApplicable } else { Outcome::Complete };
         };
-        self.report = push(batch, &comparison);
         self.report.baseline_at = Some(Timestamp::from_unix_secs(baseline.taken_at));
         self.report.files = u64::try_from(baseline.files.len()).unwrap_or(u64::MAX);
         Outcome::Complete
+    }
+
+    fn document(&self, rows: &mut Rows) {
+        rows.protected = Some(self.report.clone());
     }
 
     fn forget(&mut self) {

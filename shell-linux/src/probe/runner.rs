@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::clock;
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
+use crate::probe::rows::Rows;
 
 /// Every probe, at rest or on its thread.
 ///
@@ -33,6 +34,8 @@ pub struct Finished {
     pub batch: Batch,
     /// How the run ended.
     pub outcome: Outcome,
+    /// What it says in the documents.
+    pub rows: Rows,
     /// How long it took.
     pub took: Duration,
 }
@@ -60,6 +63,7 @@ struct Returned {
     probe: Box<dyn Probe>,
     batch: Batch,
     outcome: Outcome,
+    rows: Rows,
 }
 
 impl Runner {
@@ -134,7 +138,18 @@ impl Runner {
             return None;
         };
         let took = clock::stamp().at.since(since);
-        Some(Finished { kind, batch: returned.batch, outcome: returned.outcome, took })
+        let Returned { batch, outcome, rows, .. } = returned;
+        Some(Finished { kind, batch, outcome, rows, took })
+    }
+
+    /// Waits for the next run that ends or passes its deadline; call it only while some go on.
+    pub async fn next_in_time(&mut self) -> Option<Finished> {
+        let now = clock::stamp().at;
+        let wait = self.next_deadline().map_or(Duration::ZERO, |at| at.since(now));
+        tokio::select! {
+            finished = self.next() => finished,
+            () = tokio::time::sleep(wait) => self.give_up(clock::stamp().at),
+        }
     }
 
     /// Returns when the next run that goes on passes its deadline.
@@ -161,7 +176,8 @@ impl Runner {
 
 impl Finished {
     fn failed(kind: ReadingKind, why: &str, took: Duration) -> Self {
-        Self { kind, batch: Batch::default(), outcome: failed(why), took }
+        let rows = Rows::failed(kind, why);
+        Self { kind, batch: Batch::default(), outcome: failed(why), rows, took }
     }
 }
 
@@ -182,8 +198,9 @@ fn spawn(sender: mpsc::Sender<Returned>, mut probe: Box<dyn Probe>) -> std::io::
     let run = move || {
         let mut batch = Batch::default();
         let outcome = probe.read(&mut batch);
+        let rows = Rows::of(&*probe, &outcome);
         // Nobody waits any more when the agent ends.
-        let _ = sender.blocking_send(Returned { probe, batch, outcome });
+        let _ = sender.blocking_send(Returned { probe, batch, outcome, rows });
     };
     thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(run).map(|_| ())
 }

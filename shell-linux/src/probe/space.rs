@@ -10,6 +10,7 @@ use crate::probe::Probe;
 use crate::probe::batch::Batch;
 use crate::probe::file_systems::FileSystems;
 use crate::probe::lvm::Lvm;
+use crate::probe::rows::Rows;
 
 /// The probe of `DiskUsageHigh`.
 #[derive(Debug)]
@@ -40,6 +41,11 @@ impl Probe for Space {
             batch.push_unreadable("file systems", why.as_str());
         }
         Outcome::Complete
+    }
+
+    fn document(&self, rows: &mut Rows) {
+        rows.file_systems = Some(self.file_systems.rows().to_vec());
+        rows.volume_groups = Some(self.lvm.groups().to_vec());
     }
 
     fn kind(&self) -> ReadingKind {

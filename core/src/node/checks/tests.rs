@@ -53,8 +53,11 @@ fn what_cannot_be_read_is_unknown_and_never_healthy() {
     let verdict = node.run(&[file_system("/", 10), hung], Outcome::Complete).unwrap();
     assert_eq!((verdict.status, verdict.reason), (Status::Unknown, Reason::CheckFailed));
     assert_eq!(verdict.message.as_str(), "/mnt: did not answer in 5 s");
+    assert_eq!(node.checks.objects(ConditionType::DiskUsageHigh).count(), 0);
     let verdict = node.run(&[file_system("/", 95), hung], Outcome::Complete).unwrap();
     assert_eq!(verdict.status, Status::True, "one that is full outweighs one that is unknown");
+    let objects: Vec<_> = node.checks.objects(ConditionType::DiskUsageHigh).collect();
+    assert_eq!(objects, ["/"], "the one that is unknown is in no trouble");
     let why = Text::from_bytes(b"cannot read the mount table");
     let verdict = node.run(&[], Outcome::Failed { why }).unwrap();
     assert_eq!(verdict.status, Status::True, "a failed run clears nothing");

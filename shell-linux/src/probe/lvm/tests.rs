@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
 use super::*;
-use crate::errors::chain;
 
 #[test]
 fn groups_and_active_pools_are_readings() {
@@ -68,7 +67,8 @@ fn groups_that_vanish_are_missed() {
     lvm.read(&mut Batch::default()).unwrap();
     node.install("vgs", r#"{"report":[{"vg":[]}]}"#);
     assert_eq!(why(&mut lvm).as_deref(), Some("there is no volume group"));
-    assert!(lvm.groups().is_empty());
+    let [group] = lvm.groups() else { panic!("{:?}", lvm.groups()) };
+    assert_eq!(group.error.as_deref(), Some("there is no volume group"));
 }
 
 #[test]
@@ -107,7 +107,8 @@ fn more_groups_than_are_kept_are_counted() {
     let mut batch = Batch::default();
     let mut lvm = node.lvm(false);
     assert_eq!(lvm.read(&mut batch).unwrap(), GROUPS_MAX + 1);
-    assert_eq!(lvm.groups().len(), GROUPS_MAX);
+    assert_eq!(lvm.groups().len(), GROUPS_MAX + 1);
+    assert!(lvm.groups().last().unwrap().error.is_some());
     let last = batch.readings().last().unwrap();
     let Reading::Unreadable(unreadable) = last else { panic!("{last:?}") };
     assert_eq!(unreadable.why, "7 more volume groups or thin pools are not read");

@@ -123,13 +123,14 @@ fn condition_line(
     change: Change,
 ) -> Option<Line<'_>> {
     let held = agent.condition(condition)?;
+    let of_log = agent.objects(condition).map(|object| object.as_str());
     Some(Line::Condition {
         time: time(stamp.wall_ms),
         name: condition.row().name,
         status: held.verdict.status.to_string(),
         reason: held.verdict.reason.name(condition),
         message: held.verdict.message.as_str(),
-        objects: agent.objects(condition).map(|object| object.as_str()).collect(),
+        objects: of_log.chain(agent.checks().objects(condition)).collect(),
         since: time(clock::wall_of(stamp, held.since)),
         transition: change == Change::Transition,
     })
@@ -186,7 +187,32 @@ pub fn time(wall_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fettle_core::catalog::ReadingKind;
+    use fettle_core::node::agent::{Input, Settings};
+    use fettle_core::node::checks::Outcome;
+    use fettle_core::node::reading::{FileSystem, Reading};
+    use fettle_core::time::Instant;
+
     use super::*;
+
+    #[test]
+    fn a_condition_of_a_check_names_its_objects() {
+        let stamp = Stamp { at: Instant::from_millis(0), log_us: 0, wall_ms: 0 };
+        let mut agent = Agent::new(Settings::default());
+        let (kind, mount_point) = (ReadingKind::FileSystems, "/var");
+        let (used_bytes, usable_bytes, inodes_used, inodes) = (95, 100, 0, 0);
+        let full = FileSystem { mount_point, used_bytes, usable_bytes, inodes_used, inodes };
+        let reading = Input::Reading { kind, reading: Reading::FileSystem(full) };
+        assert!(agent.step(stamp.at, reading).is_empty());
+        let end = Input::CheckEnded { kind, outcome: Outcome::Complete };
+        let outputs = agent.step(stamp.at, end);
+        let mut lines = outputs.iter().filter_map(|output| line(stamp, &agent, output));
+        let got = lines.find_map(|line| match line {
+            Line::Condition { name, objects, .. } => Some((name, objects)),
+            Line::Event { .. } | Line::Lost { .. } | Line::Summary { .. } => None,
+        });
+        assert_eq!(got, Some(("DiskUsageHigh", vec!["/var"])));
+    }
 
     #[test]
     fn times_are_rfc_3339_whatever_the_clock_says() {
