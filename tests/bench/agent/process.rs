@@ -87,8 +87,7 @@ impl Agent {
     /// Returns the time that all of its threads have spent on a CPU, in the kernel or not.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let mut spent_ns = 0;
-        for thread in self.threads()? {
-            let text = fs::read_to_string(thread.join("schedstat"))?;
+        for text in self.of_threads("schedstat")? {
             let on_cpu = text.split_ascii_whitespace().next().context("schedstat is empty")?;
             spent_ns += on_cpu.parse::<u64>()?;
         }
@@ -98,8 +97,7 @@ impl Agent {
     /// Returns how often its threads have gone to sleep.
     pub(crate) fn sleeps_so_far(&self) -> Result<u64> {
         let mut switches = 0;
-        for thread in self.threads()? {
-            let status = fs::read_to_string(thread.join("status"))?;
+        for status in self.of_threads("status")? {
             switches += field(&status, "voluntary_ctxt_switches:")?;
         }
         Ok(switches)
@@ -139,8 +137,7 @@ impl Agent {
     }
 
     fn sleeps(&self) -> Result<bool> {
-        for thread in self.threads()? {
-            let stat = fs::read_to_string(thread.join("stat"))?;
+        for stat in self.of_threads("stat")? {
             // The name in parentheses may hold anything.
             let after_name = stat.rsplit(')').next().unwrap_or("");
             if !after_name.trim_start().starts_with('S') {
@@ -150,9 +147,12 @@ impl Agent {
         Ok(true)
     }
 
-    fn threads(&self) -> Result<Vec<PathBuf>> {
+    /// Reads a file of each thread; one that ends meanwhile, as a check's does, is left out.
+    fn of_threads(&self, file: &str) -> Result<Vec<String>> {
         let entries = fs::read_dir(self.proc().join("task")).context("the agent has ended")?;
-        entries.map(|entry| Ok(entry?.path())).collect()
+        let texts =
+            entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join(file)).ok());
+        Ok(texts.collect())
     }
 
     fn proc(&self) -> PathBuf {
