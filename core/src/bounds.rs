@@ -102,8 +102,11 @@ pub const SUBJECT_MAX: usize = 96;
 
 /// Most objects that are not well, or of which a judge remembers something.
 ///
-/// 24 drives with two conditions each, and twice as many file systems and files that are wrong.
-pub const SUBJECTS_MAX: usize = 128;
+/// As many for each of ten conditions as one may have.
+pub const SUBJECTS_MAX: usize = 10 * SUBJECTS_OF_ONE_MAX;
+
+/// Most of them for one condition: the drives of a full storage node.
+pub const SUBJECTS_OF_ONE_MAX: usize = 24;
 
 /// Most objects that the message of a checked condition names.
 pub const SUBJECTS_SHOWN_MAX: usize = 6;

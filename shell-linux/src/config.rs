@@ -183,6 +183,17 @@ impl Units {
 }
 
 impl Config {
+    /// Returns whether the two look at different things.
+    #[must_use]
+    pub fn probes_differ(&self, other: &Self) -> bool {
+        self.certificates != other.certificates
+            || self.expect != other.expect
+            || self.gpu != other.gpu
+            || self.nodes_json != other.nodes_json
+            || self.protected != other.protected
+            || self.sealed_recorded != other.sealed_recorded
+    }
+
     /// Reads a configuration: YAML over the defaults.
     ///
     /// # Errors

@@ -462,6 +462,26 @@ fn a_replay_prints_what_the_run_printed() {
 }
 
 #[test]
+fn a_single_check_finds_the_disk_that_fails_and_ends() {
+    let uptime = fs::read_to_string("/proc/uptime").expect("Linux has it");
+    let seconds: u64 = uptime.split('.').next().and_then(|s| s.parse().ok()).expect("a number");
+    let mut log = FakeLog::new();
+    for n in 0..6 {
+        let at_us = (seconds.saturating_sub(60) + n * 10) * 1_000_000;
+        log.write(&format!("3,{n},{at_us},-;I/O error, dev sdzz, sector {n}"));
+    }
+    let (state, kmsg) = (scratch(), log.path().display().to_string());
+    let directory = state.path().display().to_string();
+    let flags = ["-o", "json", "--kmsg", &kmsg, "--state-dir", &directory];
+    let ended = finish(&[&["check", "DisksFailure"], &flags[..]].concat(), b"");
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.printed());
+    let message = ended.values()[0]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("sdzz: 5 or more I/O errors"), "{message}");
+    // So do all checks at once, whatever else they find on this machine.
+    assert!(finish(&[&["check"], &flags[..]].concat(), b"").values().len() > 20);
+}
+
+#[test]
 fn a_person_clears_what_is_held_and_is_named() {
     let state = scratch();
     let mut log = FakeLog::new();

@@ -376,7 +376,8 @@ impl Agent {
         verdict: Option<Verdict>,
         outputs: &mut Outputs,
     ) {
-        let stands = self.conditions.get_mut(condition.index());
+        let wanted = self.settings.schedule.wants(condition);
+        let stands = self.conditions.get_mut(condition.index()).filter(|_| wanted);
         if let (Some(verdict), Some(stands)) = (verdict, stands)
             && let Some(change) = stands.step(now, verdict)
         {

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{SUBJECT_MAX, SUBJECTS_MAX, SUBJECTS_SHOWN_MAX};
+use crate::bounds::{SUBJECT_MAX, SUBJECTS_MAX, SUBJECTS_OF_ONE_MAX, SUBJECTS_SHOWN_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, ReadingKind};
 use crate::node::condition::{Message, Reason, Status, Verdict};
 use crate::node::foreign::ForeignDisks;
@@ -28,8 +28,15 @@ use crate::time::Instant;
 pub struct Checks {
     subjects: heapless::Vec<Subject, SUBJECTS_MAX>,
     runs: [Run; ReadingKind::COUNT],
-    beyond: [u32; ConditionType::COUNT],
+    beyond: [Beyond; ConditionType::COUNT],
     foreign: ForeignDisks,
+}
+
+/// How many objects of a condition did not fit in its last run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Beyond {
+    problems: u32,
+    unknown: u32,
 }
 
 /// One object as one condition sees it.
@@ -110,7 +117,7 @@ impl Checks {
         Self {
             subjects: heapless::Vec::new(),
             runs: Default::default(),
-            beyond: [0; ConditionType::COUNT],
+            beyond: [Beyond::default(); ConditionType::COUNT],
             foreign: ForeignDisks::new(),
         }
     }
@@ -121,6 +128,8 @@ impl Checks {
             let run = self.run_mut(kind);
             run.running = false;
             run.due = schedule.interval(kind).map(|_| now);
+            // What an earlier process, or an earlier schedule, let pass is not held against it.
+            run.first_due = run.due;
         }
     }
 
@@ -211,15 +220,15 @@ impl Checks {
 
     /// Ends a run: what it did not see is gone, unless its absence is a fault.
     pub fn end(&mut self, now: Instant, kind: ReadingKind, outcome: Outcome) {
-        let complete = outcome == Outcome::Complete;
+        let was_read = !matches!(outcome, Outcome::Failed { .. });
         let run = self.run_mut(kind);
         run.running = false;
-        if !matches!(outcome, Outcome::Failed { .. }) {
+        if was_read {
             run.last_success = Some(now);
         }
         run.outcome = Some(outcome);
         self.judge_errors(now, kind);
-        if complete {
+        if was_read {
             self.forget_unseen(kind);
         }
     }
@@ -228,7 +237,7 @@ impl Checks {
     pub fn clear(&mut self, condition: ConditionType) {
         self.subjects.retain(|subject| subject.condition != condition);
         if let Some(beyond) = self.beyond.get_mut(condition.index()) {
-            *beyond = 0;
+            *beyond = Beyond::default();
         }
     }
 
@@ -239,10 +248,10 @@ impl Checks {
     pub fn judge(&self, condition: ConditionType, told: bool) -> Option<Verdict> {
         let run = self.run(condition.row().reading);
         let count = |standing| self.of(condition).filter(|s| s.standing == standing).count();
-        let beyond = self.beyond.get(condition.index()).copied().unwrap_or(0);
+        let beyond = self.beyond.get(condition.index()).copied().unwrap_or_default();
         let gone = count(Standing::Gone) > 0;
-        if count(Standing::Problem) > 0 || beyond > 0 || gone {
-            let gone = count(Standing::Problem) == 0 && beyond == 0;
+        if count(Standing::Problem) > 0 || beyond.problems > 0 || gone {
+            let gone = count(Standing::Problem) == 0 && beyond.problems == 0;
             let reason = if gone { Reason::DriveGone } else { Reason::Problem };
             return Some(self.verdict(condition, Status::True, reason));
         }
@@ -255,7 +264,7 @@ impl Checks {
                 let message = Message::from_bytes(why.as_str().as_bytes());
                 Some(Verdict { status: Status::Unknown, reason: Reason::CheckFailed, message })
             }
-            Some(Outcome::Complete) if count(Standing::Unknown) > 0 => {
+            Some(Outcome::Complete) if count(Standing::Unknown) > 0 || beyond.unknown > 0 => {
                 Some(self.verdict(condition, Status::Unknown, Reason::CheckFailed))
             }
             Some(Outcome::Complete) => {
@@ -287,7 +296,7 @@ impl Checks {
 
     fn stale_at(&self, kind: ReadingKind, schedule: &Schedule) -> Option<Instant> {
         let run = self.run(kind);
-        let since = run.last_success.or(run.first_due)?;
+        let since = run.last_success.max(run.first_due)?;
         Some(since + schedule.interval(kind)?.saturating_mul(STALE_INTERVALS))
     }
 
@@ -347,19 +356,25 @@ impl Checks {
         if standing == Standing::Healthy && memory == Memory::None {
             return;
         }
-        let subject = Subject {
-            condition: row.condition,
-            object: object.clone(),
-            standing,
-            memory,
-            note,
-            seen: true,
+        let (condition, object) = (row.condition, object.clone());
+        let subject = Subject { condition, object, standing, memory, note, seen: true };
+        // One condition's storm must not make another blind.
+        let has_room = self.of(condition).count() < SUBJECTS_OF_ONE_MAX;
+        if !has_room || self.subjects.push(subject).is_err() {
+            self.count_beyond(condition, standing);
+        }
+    }
+
+    fn count_beyond(&mut self, condition: ConditionType, standing: Standing) {
+        let Some(beyond) = self.beyond.get_mut(condition.index()) else {
+            return;
         };
-        if self.subjects.push(subject).is_err()
-            && standing == Standing::Problem
-            && let Some(beyond) = self.beyond.get_mut(row.condition.index())
-        {
-            *beyond = beyond.saturating_add(1);
+        match standing {
+            Standing::Gone | Standing::Problem => {
+                beyond.problems = beyond.problems.saturating_add(1);
+            }
+            Standing::Unknown => beyond.unknown = beyond.unknown.saturating_add(1),
+            Standing::Healthy => {}
         }
     }
 
@@ -406,11 +421,11 @@ impl Checks {
         });
     }
 
-    /// A run counts anew what does not fit; what only a person clears stays counted.
+    /// A run counts anew what does not fit; what only a person clears has others that are kept.
     fn forget_beyond(&mut self, kind: ReadingKind) {
-        for row in rows(kind).filter(|row| row.clear != Clear::ByHand) {
+        for row in rows(kind) {
             if let Some(beyond) = self.beyond.get_mut(row.condition.index()) {
-                *beyond = 0;
+                *beyond = Beyond::default();
             }
         }
     }
@@ -497,14 +512,18 @@ impl fmt::Display for Explanation<'_> {
             }
             count = count.saturating_add(1);
         }
-        if count == 0 {
-            return f.write_str("nothing is wrong");
-        }
-        let beyond = self.checks.beyond.get(self.condition.index()).copied().unwrap_or(0);
+        let beyond = self.checks.beyond.get(self.condition.index()).copied().unwrap_or_default();
+        let beyond = match self.status {
+            Status::False => 0,
+            Status::True => beyond.problems,
+            Status::Unknown => beyond.unknown,
+        };
         let unnamed = u64::try_from(count.saturating_sub(SUBJECTS_SHOWN_MAX)).unwrap_or(u64::MAX);
-        match unnamed.saturating_add(u64::from(beyond)) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
+        match (count, unnamed.saturating_add(u64::from(beyond))) {
+            (0, 0) => f.write_str("nothing is wrong"),
+            (_, 0) => Ok(()),
+            (0, more) => write!(f, "{more} objects that are not named"),
+            (_, more) => write!(f, "; and {more} more"),
         }
     }
 }

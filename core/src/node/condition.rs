@@ -62,7 +62,7 @@ pub enum Status {
 pub enum Reason {
     /// The check could not read what it looks at.
     CheckFailed,
-    /// A drive that was there is gone.
+    /// Something that was there is gone: a drive, a file, the GPUs.
     DriveGone,
     /// The catalogue's reason for `False`.
     Healthy,
@@ -117,7 +117,8 @@ impl Reason {
     pub fn name(self, condition: ConditionType) -> &'static str {
         match self {
             Self::CheckFailed => "CheckFailed",
-            Self::DriveGone => "NvmeDeviceGone",
+            Self::DriveGone if condition == ConditionType::DisksFailure => "NvmeDeviceGone",
+            Self::DriveGone => condition.row().problem,
             Self::Healthy => condition.row().healthy,
             Self::LogUnreadable => "KernelLogUnreadable",
             Self::Problem => condition.row().problem,

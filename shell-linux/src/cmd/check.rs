@@ -1,11 +1,13 @@
 //! `check`: runs every check or one, once, and says how each condition stands.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use fettle_core::catalog::{CONDITIONS, ConditionRow, ConditionType, ReadingKind};
 use fettle_core::journal::Stamp;
 use fettle_core::node::agent::{Agent, Input, Output, Settings};
+use fettle_core::node::checks::Schedule;
 use fettle_core::node::condition::Status;
 use serde::Serialize;
 
@@ -14,6 +16,8 @@ use crate::config::Config;
 use crate::probe::runner::{Finished, Runner};
 use crate::probe::{self, Place};
 use crate::publish::stdout::Format;
+use crate::store::boot_id;
+use crate::store::state::StateFile;
 use crate::sys::kmsg::{Device, Reading};
 use crate::sys::mounts;
 use crate::table;
@@ -66,11 +70,13 @@ pub async fn run(
     let wanted = |row: &&ConditionRow| args.name.is_none_or(|name| name == row.condition);
     let kinds: Vec<ReadingKind> = CONDITIONS.iter().filter(wanted).map(|row| row.reading).collect();
     let (root, state_dir) = (args.host_root.clone(), args.state_dir.clone());
-    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone() };
+    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone(), is_guest: true };
     let mut probes = probe::all(&place, config);
     probes.retain(|probe| kinds.contains(&probe.kind()));
-    let mut once = Once::new(config.settings(), Runner::new(probes), args.host_root.clone());
-    if kinds.contains(&ReadingKind::KernelLog) || kinds.contains(&ReadingKind::Own) {
+    let mut once = Once::new(config.settings(), Runner::new(probes), args);
+    // I/O errors of disks stand there too.
+    let of_log = [ReadingKind::Disks, ReadingKind::KernelLog, ReadingKind::Own];
+    if of_log.iter().any(|kind| kinds.contains(kind)) {
         once.read_log(args);
     }
     once.run_probes().await;
@@ -79,21 +85,30 @@ pub async fn run(
         Format::Json => write_json(out, &rows)?,
         Format::Table => write_table(out, &rows)?,
     }
-    Ok(gravest(&rows))
+    Ok(gravest(&rows, args.name.is_some()))
 }
 
 /// A core that is asked once.
 struct Once {
-    agent: Agent,
+    agent: Box<Agent>,
+    settings: Settings,
     runner: Runner,
-    outstanding: usize,
+    outstanding: BTreeSet<usize>,
     host_root: PathBuf,
 }
 
 impl Once {
-    fn new(mut settings: Settings, runner: Runner, host_root: PathBuf) -> Self {
+    /// Goes on from what the running agent remembers, if there is one; it writes nothing.
+    fn new(mut settings: Settings, runner: Runner, args: &Args) -> Self {
         settings.schedule.probes = runner.offers();
-        Self { agent: Agent::new(settings), runner, outstanding: 0, host_root }
+        let known = StateFile::new(&args.state_dir, boot_id()).load().unwrap_or_default();
+        let agent = known.unwrap_or_else(|| Box::new(Agent::new(settings.clone())));
+        let (outstanding, host_root) = (BTreeSet::new(), args.host_root.clone());
+        let mut once = Self { agent, runner, outstanding, host_root, settings };
+        // The checks start once the log has been read.
+        let settings = Settings { schedule: Schedule::default(), ..once.settings.clone() };
+        once.apply(Input::Started(settings));
+        once
     }
 
     /// Reads the kernel log as far as it goes.
@@ -116,9 +131,9 @@ impl Once {
     }
 
     async fn run_probes(&mut self) {
-        let settings = self.agent.settings().clone();
+        let settings = self.settings.clone();
         self.apply(Input::Configured(settings));
-        while self.outstanding > 0 {
+        while !self.outstanding.is_empty() {
             if let Some(finished) = self.runner.next_in_time().await {
                 self.on_finished(&finished);
             }
@@ -126,8 +141,8 @@ impl Once {
     }
 
     fn on_finished(&mut self, finished: &Finished) {
-        self.outstanding = self.outstanding.saturating_sub(1);
         let kind = finished.kind;
+        self.outstanding.remove(&kind.index());
         for reading in finished.batch.readings() {
             self.apply(Input::Reading { kind, reading });
         }
@@ -139,7 +154,7 @@ impl Once {
         for output in self.agent.step(at, input) {
             match output {
                 Output::Check { kind } => {
-                    self.outstanding = self.outstanding.saturating_add(1);
+                    self.outstanding.insert(kind.index());
                     if let Some(finished) = self.runner.start(at, kind) {
                         self.on_finished(&finished);
                     }
@@ -207,11 +222,12 @@ impl From<Status> for RowStatus {
     }
 }
 
-fn gravest(rows: &[Row<'_>]) -> Finding {
+/// What cannot be read is no fault of a node, unless it is what was asked for.
+fn gravest(rows: &[Row<'_>], named: bool) -> Finding {
     let any = |status| rows.iter().any(|row| row.status == status);
     if any(RowStatus::True) {
         Finding::Problem
-    } else if any(RowStatus::Unknown) {
+    } else if any(RowStatus::Unknown) || (named && any(RowStatus::NotRead)) {
         Finding::Unknown
     } else {
         Finding::Healthy

@@ -54,6 +54,8 @@ fn held_condition(name: &str) -> Result<ConditionType, String> {
         .ok_or_else(|| format!("there is no condition {name}; `catalog` lists them"))?;
     match condition.row().clear {
         Clear::ByHand | Clear::Held | Clear::Proof => Ok(condition),
+        // A drive that was taken out on purpose never comes back for a good run.
+        Clear::NextGoodRun if condition == ConditionType::DisksFailure => Ok(condition),
         Clear::NextGoodRun => {
             Err(format!("{name} is not held: it clears at the next good run of its check"))
         }

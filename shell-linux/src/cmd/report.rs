@@ -49,7 +49,7 @@ pub async fn run(
     let wanted = |document: &Document| args.document.is_none_or(|only| only == *document);
     let documents: Vec<_> = Document::ALL.into_iter().filter(wanted).collect();
     let (root, state_dir) = (args.host_root.clone(), args.state_dir.clone());
-    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone() };
+    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone(), is_guest: true };
     let kinds: Vec<_> = documents.iter().flat_map(|document| kinds(*document)).copied().collect();
     let mut probes = probe::all(&place, config);
     probes.retain(|probe| kinds.contains(&probe.kind()));

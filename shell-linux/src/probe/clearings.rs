@@ -2,7 +2,8 @@
 
 use core::mem::MaybeUninit;
 use std::io;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -16,12 +17,15 @@ use crate::store::clearing::{self, Clearing};
 ///
 /// Returns what the operating system says.
 pub fn follow(state_dir: &Path) -> io::Result<mpsc::Receiver<Clearing>> {
-    let directory = clearing::directory(state_dir)?;
+    let state_dir = state_dir.to_owned();
     let watch = inotify::init(CreateFlags::CLOEXEC)?;
-    inotify::add_watch(&watch, &directory, WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE)?;
+    watch_requests(&watch, &state_dir)?;
     let (sender, receiver) = mpsc::channel(CLEARINGS_MAX);
     let follow = move || {
-        while send_all(&directory, &sender).is_some() {
+        // Somebody may take the directory away: then it is made again, and watched again.
+        while let Ok(directory) = watch_requests(&watch, &state_dir)
+            && send_all(&directory, &sender).is_some()
+        {
             let mut buffer = [MaybeUninit::uninit(); EVENTS_BYTES];
             // What has changed is read from the directory; the event only wakes.
             if inotify::Reader::new(&watch, &mut buffer).next().is_err() {
@@ -31,6 +35,14 @@ pub fn follow(state_dir: &Path) -> io::Result<mpsc::Receiver<Clearing>> {
     };
     thread::Builder::new().name("clear".to_owned()).stack_size(STACK_BYTES).spawn(follow)?;
     Ok(receiver)
+}
+
+/// Makes the directory of requests if it is not there, and watches it; twice is as good as once.
+fn watch_requests(watch: &OwnedFd, state_dir: &Path) -> io::Result<PathBuf> {
+    let directory = clearing::directory(state_dir)?;
+    let wanted = WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE | WatchFlags::DELETE_SELF;
+    inotify::add_watch(watch, &directory, wanted)?;
+    Ok(directory)
 }
 
 /// Hands on every request; `None` once nobody takes them.
@@ -66,5 +78,13 @@ mod tests {
         let after = clearing(ConditionType::NodeTampered);
         clearing::leave(state.path(), &after).unwrap();
         assert_eq!(clearings.recv().await, Some(after));
+
+        std::fs::remove_dir_all(state.path().join("clear")).unwrap();
+        let again = clearing(ConditionType::SealedOSTampered);
+        while !state.path().join("clear").exists() {
+            tokio::task::yield_now().await;
+        }
+        clearing::leave(state.path(), &again).unwrap();
+        assert_eq!(clearings.recv().await, Some(again));
     }
 }

@@ -68,6 +68,8 @@ pub struct Enforced {
     pub hash: String,
     /// Whether a block has failed its check.
     pub corrupted: bool,
+    /// Whether the kernel's table and status could be read: if not, nobody can tell.
+    pub makes_sense: bool,
 }
 
 impl Layers {
@@ -139,17 +141,22 @@ fn push(
     mut recorded: BTreeMap<String, String>,
 ) -> LayersReport {
     let mut layers = Vec::new();
+    let mut error = None;
     for (name, layer) in enforced {
         let recorded = recorded.remove(&name);
-        batch.push(&Reading::Layer(Layer {
-            name: &name,
-            enforced: &layer.hash,
-            recorded: recorded.as_deref(),
-            corrupted: layer.corrupted,
-        }));
+        if layer.makes_sense {
+            batch.push(&Reading::Layer(Layer {
+                name: &name,
+                enforced: &layer.hash,
+                recorded: recorded.as_deref(),
+                corrupted: layer.corrupted,
+            }));
+        } else {
+            batch.push_unreadable(&name, NO_SENSE);
+            error.get_or_insert_with(|| format!("{name}: {NO_SENSE}"));
+        }
         layers.push(LayerRow { name, enforced: Some(layer), recorded });
     }
-    let mut error = None;
     for (name, hash) in recorded {
         batch.push_unreadable(&name, NOT_ENFORCED);
         error.get_or_insert_with(|| format!("{name}: {NOT_ENFORCED}"));
@@ -174,15 +181,15 @@ fn verity(control: &Control, device: &Device) -> Result<Option<Enforced>, DmErro
     let Some(status) = status.iter().find(|target| target.kind == VERITY) else {
         return Ok(None);
     };
-    // A status that says neither is not taken for a good one.
-    let good = VerityStatus::parse(&status.parameters).is_ok_and(|status| status.good);
+    let status = VerityStatus::parse(&status.parameters).ok();
     let targets = control.table(device, VERITY)?;
     let table = targets.first().and_then(|target| VerityTable::parse(&target.parameters).ok());
     Ok(Some(Enforced {
         device: format!("dm-{}", device.numbers.1),
         mode: table.as_ref().map(|table| mode(table.options)),
+        makes_sense: status.is_some() && table.is_some(),
         hash: table.map(|table| file::shown(table.root_digest)).unwrap_or_default(),
-        corrupted: !good,
+        corrupted: status.is_some_and(|status| !status.good),
     }))
 }
 
@@ -197,6 +204,8 @@ fn mode(options: &[u8]) -> String {
 const NOT_ENFORCED: &str = "a root hash is recorded, but no dm-verity device enforces it";
 
 const VERITY: &str = "verity";
+
+const NO_SENSE: &str = "what the device mapper says of it makes no sense";
 
 /// The layer that the kernel command line speaks of.
 const ROOT_LAYER: &str = "root";
@@ -249,6 +258,7 @@ mod tests {
         let enforced = |hash: &str, corrupted| Enforced {
             hash: hash.to_owned(),
             corrupted,
+            makes_sense: true,
             ..Enforced::default()
         };
         let layers = BTreeMap::from([

@@ -75,6 +75,8 @@ pub struct Place {
     pub state_dir: PathBuf,
     /// The kubelet's directory.
     pub kubelet_dir: PathBuf,
+    /// Whether another process keeps the state, so that nothing of it may be changed.
+    pub is_guest: bool,
 }
 
 /// Returns every probe that this agent has.
@@ -86,6 +88,7 @@ pub fn all(place: &Place, config: &Config) -> Vec<Box<dyn Probe>> {
     let (age_max, expected) = (nodes.max_age, expects(Expected::NodesJson));
     let protected = config.protected.iter().map(|glob| glob.as_str().to_owned()).collect();
     let named = config.is_set("certificates");
+    let files = ProtectedFiles::new(root(), protected, place.state_dir.join("baseline"));
     vec![
         Box::new(BootErrors::new(root())),
         Box::new(Certificates::new(root(), config.certificates.clone(), named, clock::wall)),
@@ -99,7 +102,7 @@ pub fn all(place: &Place, config: &Config) -> Vec<Box<dyn Probe>> {
         Box::new(KernelClock),
         Box::new(Layers::new(root(), config.sealed_recorded.clone())),
         Box::new(Memory::new(root())),
-        Box::new(ProtectedFiles::new(root(), protected, place.state_dir.join("baseline"))),
+        Box::new(if place.is_guest { files.as_guest() } else { files }),
         Box::new(RenewedFile::new(root(), nodes.path.clone(), age_max, expected, clock::wall)),
         Box::new(Space::new(
             FileSystems::new(root(), place.kubelet_dir.clone()),

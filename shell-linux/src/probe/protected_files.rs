@@ -48,6 +48,8 @@ pub struct ProtectedFiles {
     /// Whether the store has been asked, and holds nothing that is not in `baseline`.
     loaded: bool,
     saved: bool,
+    /// Whether the baseline is another process's.
+    is_guest: bool,
     baseline: Option<Baseline>,
     watches: Watches,
     cache: BTreeMap<Vec<u8>, Cached>,
@@ -77,6 +79,13 @@ impl ProtectedFiles {
         Self::in_boot(root, globs, Store::new(state, store::boot_id()))
     }
 
+    /// Compares with the baseline that another process keeps, and changes nothing of it.
+    #[must_use]
+    pub fn as_guest(mut self) -> Self {
+        self.is_guest = true;
+        self
+    }
+
     fn in_boot(root: PathBuf, globs: Vec<String>, store: Store) -> Self {
         let (mut patterns, mut refused) = (Vec::new(), Vec::new());
         for glob in globs {
@@ -92,6 +101,7 @@ impl ProtectedFiles {
             store,
             loaded: false,
             saved: true,
+            is_guest: false,
             baseline: None,
             watches: Watches::default(),
             cache: BTreeMap::new(),
@@ -157,7 +167,8 @@ impl ProtectedFiles {
         self.cache = core::mem::take(&mut comparison.cache);
         let (baseline, is_new) = comparison.baseline(texts, taken_at);
         self.saved &= !is_new;
-        if let Some(baseline) = baseline.as_ref().filter(|_| !self.saved) {
+        let unsaved = !self.saved && !self.is_guest;
+        if let Some(baseline) = baseline.as_ref().filter(|_| unsaved) {
             match self.store.save(baseline) {
                 Ok(()) => self.saved = true,
                 Err(problem) => warn!("{}", chain(&problem)),

@@ -126,11 +126,28 @@ impl Runner {
 
     /// Waits for the next run that ends.
     pub async fn next(&mut self) -> Option<Finished> {
-        let mut returned = self.receiver.recv().await?;
+        let returned = self.receiver.recv().await?;
+        self.take_back(returned)
+    }
+
+    /// Returns the next run that has ended already.
+    pub fn try_next(&mut self) -> Option<Finished> {
+        loop {
+            let returned = self.receiver.try_recv().ok()?;
+            if let Some(finished) = self.take_back(returned) {
+                return Some(finished);
+            }
+        }
+    }
+
+    fn take_back(&mut self, mut returned: Returned) -> Option<Finished> {
         let kind = returned.probe.kind();
         let slot = self.slots.get_mut(&kind.index())?;
         if core::mem::take(&mut slot.forgets) {
+            // What it found was compared with what is to be forgotten.
             returned.probe.forget();
+            returned.batch = Batch::default();
+            returned.outcome = failed("what it compares with was cleared meanwhile");
         }
         let was = core::mem::replace(&mut slot.state, State::Resting(returned.probe));
         // The run of a probe that was given up was reported then.

@@ -58,7 +58,7 @@ impl Args {
     /// Returns where the node and the agent's own files are.
     pub(super) fn place(&self) -> Place {
         let (root, state_dir) = (self.host_root.clone(), self.state_dir.clone());
-        Place { root, state_dir, kubelet_dir: self.kubelet_dir.clone() }
+        Place { root, state_dir, kubelet_dir: self.kubelet_dir.clone(), is_guest: false }
     }
 }
 

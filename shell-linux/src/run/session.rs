@@ -121,6 +121,9 @@ impl<'o, W: Write> Session<'o, W> {
         if config.listen != self.config.listen {
             warn!("metrics.listen takes effect when the agent starts the next time");
         }
+        if config.probes_differ(&self.config) {
+            warn!("what is looked at has changed: it takes effect when the agent starts again");
+        }
         let old = settings(args, &self.config);
         let mut new = settings(args, &config);
         self.config = config;
@@ -151,9 +154,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     pub(super) fn on_wakeup(&mut self) -> Result<(), RunError> {
-        while let Some(finished) = self.runner.give_up(clock::stamp().at) {
-            self.on_finished(&finished)?;
-        }
+        self.collect_runs()?;
         self.apply(Input::Tick)
     }
 
@@ -249,8 +250,20 @@ impl<'o, W: Write> Session<'o, W> {
         self.printer.step(&mut self.agent, step).map_err(RunError::Write)
     }
 
+    /// Takes the runs that have ended or are too late, however busy the log is.
+    fn collect_runs(&mut self) -> Result<(), RunError> {
+        while let Some(finished) = self.runner.try_next() {
+            self.on_finished(&finished)?;
+        }
+        while let Some(finished) = self.runner.give_up(clock::stamp().at) {
+            self.on_finished(&finished)?;
+        }
+        Ok(())
+    }
+
     /// Hands on what the turn has written, before the loop waits again.
     pub(super) fn finish_turn(&mut self) -> Result<(), RunError> {
+        self.collect_runs()?;
         self.printer.flush().map_err(RunError::Write)?;
         if let Some(journal) = &mut self.journal
             && let Err(problem) = journal.flush()

@@ -519,6 +519,27 @@ fn a_disk_that_nobody_has_read_is_looked_at_before_it_fails() {
 }
 
 #[test]
+fn old_errors_that_are_read_late_are_old() {
+    let mut node = Node::new();
+    node.wait(7 * 86_400_000);
+    for day in 0..6_u64 {
+        node.sequence += 1;
+        let at_us = day * 86_400_000_000;
+        node.record(&format!("3,{},{at_us},-;I/O error, dev sdc, sector {day}", node.sequence));
+    }
+    assert_eq!(node.status(ConditionType::DisksFailure), None);
+}
+
+#[test]
+fn the_watch_over_the_agent_can_be_turned_off_too() {
+    let mut settings = Settings::default();
+    settings.schedule.enabled[ConditionType::AgentDegraded.index()] = false;
+    let mut node = Node::with(settings);
+    node.step(Input::LogDown { errno: 5 });
+    assert_eq!(node.status(ConditionType::AgentDegraded), None);
+}
+
+#[test]
 fn h01_errors_of_a_floppy_are_events_and_nothing_more() {
     let mut node = Node::new();
     for _ in 0..12 {

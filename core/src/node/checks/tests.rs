@@ -131,6 +131,74 @@ fn a_condition_that_is_turned_off_schedules_nothing() {
 }
 
 #[test]
+fn a_storm_of_one_condition_makes_no_other_one_blind() {
+    let mut schedule = Schedule::default();
+    schedule.probes = [true; ReadingKind::COUNT];
+    let (now, limits) = (Instant::from_millis(0), Limits::default());
+    let mut checks = Checks::new();
+    let names: Vec<String> = (0..400).map(|n| std::format!("/var/f{n}")).collect();
+    for path in &names {
+        let file = ProtectedFile { path, change: FileChange::Added };
+        checks.note_reading(
+            now,
+            ReadingKind::ProtectedFiles,
+            &Reading::ProtectedFile(file),
+            &limits,
+        );
+    }
+    let hung = Reading::Unreadable(Unreadable { object: "/mnt", why: "no answer" });
+    checks.note_reading(now, ReadingKind::FileSystems, &hung, &limits);
+    checks.end(now, ReadingKind::ProtectedFiles, Outcome::Complete);
+    checks.end(now, ReadingKind::FileSystems, Outcome::Complete);
+    let status = |condition| checks.judge(condition, false).map(|verdict| verdict.status);
+    assert_eq!(status(ConditionType::NodeTampered), Some(Status::True));
+    assert_eq!(status(ConditionType::DiskUsageHigh), Some(Status::Unknown));
+    let verdict = checks.judge(ConditionType::NodeTampered, false).unwrap();
+    let more = 400 - SUBJECTS_SHOWN_MAX;
+    assert!(verdict.message.as_str().ends_with(&std::format!("and {more} more")));
+}
+
+#[test]
+fn more_unknown_objects_than_fit_are_unknown_and_not_well() {
+    let mut node = Node::new(ReadingKind::FileSystems);
+    let names: Vec<String> = (0..100).map(|n| std::format!("/m{n}")).collect();
+    let hung: Vec<_> = names
+        .iter()
+        .map(|object| Reading::Unreadable(Unreadable { object, why: "no answer" }))
+        .collect();
+    let verdict = node.run(&hung, Outcome::Complete).unwrap();
+    assert_eq!(verdict.status, Status::Unknown);
+    let want = std::format!("and {} more", 100 - SUBJECTS_SHOWN_MAX);
+    assert!(verdict.message.as_str().ends_with(&want), "{}", verdict.message);
+}
+
+#[test]
+fn a_file_that_is_gone_after_a_restart_is_missed() {
+    use crate::node::reading::FileAge;
+    let mut node = Node::new(ReadingKind::FileAges);
+    let file = FileAge { path: "nodes.json", age_s: Some(1), age_max_s: 300 };
+    let verdict = node.run(&[Reading::FileAge(file)], Outcome::Complete).unwrap();
+    assert_eq!(verdict.status, Status::False);
+    // The probe of a new process has not seen it.
+    let verdict = node.run(&[], Outcome::NotApplicable).unwrap();
+    assert_eq!(verdict.status, Status::True);
+    assert_eq!(verdict.message.as_str(), "nodes.json: was there and is gone");
+    let verdict = node.run(&[Reading::FileAge(file)], Outcome::Complete).unwrap();
+    assert_eq!(verdict.status, Status::False);
+}
+
+#[test]
+fn what_passed_while_no_agent_ran_makes_no_check_stale() {
+    let mut node = Node::new(ReadingKind::Clock);
+    let clock = Clock { unsynchronized: false, max_error_us: 0, estimated_error_us: 0 };
+    let _ = node.run(&[Reading::Clock(clock)], Outcome::Complete);
+    node.checks.schedule(node.now, &node.schedule);
+    assert_eq!(node.checks.stale(node.now, &node.schedule), None);
+    let later = node.now + Duration::from_secs(300);
+    assert_eq!(node.checks.stale(later, &node.schedule), Some(ReadingKind::Clock));
+}
+
+#[test]
 fn a_clock_is_judged_without_a_name() {
     let mut node = Node::new(ReadingKind::Clock);
     let clock =

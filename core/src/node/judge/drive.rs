@@ -115,6 +115,8 @@ fn whole_disk(name: &[u8]) -> &[u8] {
 /// One fault prints several lines: one a second and one a sector count.
 pub fn note_error(now: Instant, finding: &Finding, memory: &mut Memory) {
     let second = finding.timestamp_us / 1_000_000;
+    // An old line that is read late is an old error.
+    let now = now.min(Instant::from_millis(finding.timestamp_us / 1000));
     let of_line =
         if let Detail::BlockRequest { sector, .. } = finding.detail { Some(sector) } else { None };
     if let Memory::Errors { last_s, sector, window } = memory {

@@ -5,11 +5,15 @@ use crate::node::reading::Reading;
 use crate::time::Instant;
 
 /// Judges `NodeInfoStale`.
-pub fn node_info(_: Instant, reading: &Reading<'_>, _: &Limits, _: &mut Memory) -> Judgement {
+pub fn node_info(_: Instant, reading: &Reading<'_>, _: &Limits, memory: &mut Memory) -> Judgement {
     let Reading::FileAge(file) = reading else {
         return Judgement::NotMine;
     };
     let age_max_s = file.age_max_s;
+    if file.age_s.is_some() {
+        // From now on its absence is a fault.
+        *memory = Memory::Present;
+    }
     match file.age_s {
         None => Judgement::Problem(note(format_args!("is not there"))),
         Some(age_s) if age_s > age_max_s => Judgement::Problem(note(format_args!(

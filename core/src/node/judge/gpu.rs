@@ -10,11 +10,20 @@ use crate::time::Instant;
 ///
 /// A spec without device nodes is none (H21); a node that has just booted is still activating its
 /// GPUs (H22). A node without a GPU makes no reading, unless one was there or is expected.
-pub fn activation(now: Instant, reading: &Reading<'_>, _: &Limits, _: &mut Memory) -> Judgement {
+pub fn activation(
+    now: Instant,
+    reading: &Reading<'_>,
+    _: &Limits,
+    memory: &mut Memory,
+) -> Judgement {
     let Reading::Gpus(gpus) = reading else {
         return Judgement::NotMine;
     };
     let count = gpus.count;
+    if count > 0 {
+        // From now on their absence is a fault.
+        *memory = Memory::Present;
+    }
     let problem = match (gpus.marker, gpus.cdi_device_nodes) {
         _ if count == 0 => note(format_args!("no GPU on the bus, where one was or should be")),
         (true, Some(nodes)) if nodes > 0 => return Judgement::Healthy,

@@ -217,6 +217,7 @@ fn layers() -> LayersReport {
             mode: Some("panic_on_corruption".to_owned()),
             hash: "aa".to_owned(),
             corrupted: false,
+            makes_sense: true,
         }),
         recorded: Some("aa".to_owned()),
     };
