@@ -132,8 +132,6 @@ fn a_condition_that_is_turned_off_schedules_nothing() {
 
 #[test]
 fn a_storm_of_one_condition_makes_no_other_one_blind() {
-    let mut schedule = Schedule::default();
-    schedule.probes = [true; ReadingKind::COUNT];
     let (now, limits) = (Instant::from_millis(0), Limits::default());
     let mut checks = Checks::new();
     let names: Vec<String> = (0..400).map(|n| std::format!("/var/f{n}")).collect();
