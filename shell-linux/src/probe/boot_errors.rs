@@ -1,6 +1,6 @@
 //! Reads the hardware errors that firmware recorded before this boot.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
@@ -10,24 +10,31 @@ use log::warn;
 
 use crate::probe::Probe;
 use crate::probe::batch::{Batch, failed};
-use crate::sys::bert;
+use crate::sys::{bert, pstore};
 
 /// The probe of errors of the previous boot that the kernel log does not show.
 #[derive(Debug)]
 pub struct BootErrors {
     root: PathBuf,
+    /// Whether the crashes that the kernel kept have been told.
+    told: bool,
 }
 
 impl BootErrors {
     /// Reads the table below `root`.
     #[must_use]
     pub const fn new(root: PathBuf) -> Self {
-        Self { root }
+        Self { root, told: false }
     }
 }
 
 impl Probe for BootErrors {
     fn read(&mut self, batch: &mut Batch) -> Outcome {
+        if !core::mem::replace(&mut self.told, true)
+            && let Some(crashes) = crashes(&self.root)
+        {
+            warn!("{crashes}");
+        }
         let region = match bert::read(&self.root) {
             Ok(Some(region)) => region,
             Ok(None) => return Outcome::NotApplicable,
@@ -52,6 +59,23 @@ impl Probe for BootErrors {
         ReadingKind::BootErrors
     }
 }
+
+/// Says which crashes of earlier boots the kernel kept, if it did; no condition follows from them.
+fn crashes(root: &Path) -> Option<String> {
+    let kept = pstore::list(root).ok()??;
+    let names: Vec<&str> = kept.records.iter().map(|record| record.name.as_str()).collect();
+    let (count, omitted) = (names.len(), kept.omitted);
+    (count > 0).then(|| {
+        let names = names.get(..NAMES_SHOWN.min(count)).unwrap_or_default().join(", ");
+        format!(
+            "an earlier boot ended in a crash: /sys/fs/pstore keeps {names} ({count} records, \
+             {omitted} more not listed)"
+        )
+    })
+}
+
+/// Names of records that the log shows: a crash has several parts.
+const NAMES_SHOWN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -81,5 +105,19 @@ mod tests {
                 "BootError(BootError { severity: Corrected, cleared: true })",
             ]
         );
+    }
+
+    #[test]
+    fn a_crash_that_the_kernel_kept_is_told_with_its_records() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(crashes(root.path()), None);
+        let folder = root.path().join("sys/fs/pstore");
+        fs::create_dir_all(&folder).unwrap();
+        assert_eq!(crashes(root.path()), None);
+        for name in ["dmesg-erst-1", "dmesg-erst-2"] {
+            fs::write(folder.join(name), "secret").unwrap();
+        }
+        let told = crashes(root.path()).unwrap();
+        assert!(told.contains("keeps dmesg-erst-1, dmesg-erst-2 (2 records"), "{told}");
     }
 }
