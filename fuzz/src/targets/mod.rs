@@ -10,12 +10,13 @@ pub mod kmsg_record;
 pub mod mount_table;
 pub mod mountinfo;
 pub mod prometheus;
+pub mod report;
 pub mod smart;
 pub mod status_blocks;
 pub mod task_stat;
 
 /// Every target with its name, which its program and the folder of its corpus bear too.
-pub const ALL: [(&str, Target); 13] = [
+pub const ALL: [(&str, Target); 14] = [
     ("agent", agent::target),
     ("automaton", automaton::target),
     ("classify", classify::target),
@@ -26,6 +27,7 @@ pub const ALL: [(&str, Target); 13] = [
     ("mount_table", mount_table::target),
     ("mountinfo", mountinfo::target),
     ("prometheus", prometheus::target),
+    ("report", report::target),
     ("smart", smart::target),
     ("status_blocks", status_blocks::target),
     ("task_stat", task_stat::target),
