@@ -1,8 +1,9 @@
-//! One function for each target: it takes any bytes, and panics where the core breaks a promise.
+//! One function for each target: it takes any bytes, and panics where the code breaks a promise.
 
 pub mod agent;
 pub mod automaton;
 pub mod classify;
+pub mod config;
 pub mod cper_line;
 pub mod device_mapper;
 pub mod journal;
@@ -16,10 +17,11 @@ pub mod status_blocks;
 pub mod task_stat;
 
 /// Every target with its name, which its program and the folder of its corpus bear too.
-pub const ALL: [(&str, Target); 14] = [
+pub const ALL: [(&str, Target); 15] = [
     ("agent", agent::target),
     ("automaton", automaton::target),
     ("classify", classify::target),
+    ("config", config::target),
     ("cper_line", cper_line::target),
     ("device_mapper", device_mapper::target),
     ("journal", journal::target),
