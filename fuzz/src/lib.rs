@@ -1,4 +1,4 @@
-//! Fuzz targets over every parser and machine of the core.
+//! Fuzz targets over every parser and machine of the core, and the reader of the configuration.
 //!
 //! `cargo ci fuzz TARGET` searches for inputs that break a target, with libFuzzer. The inputs
 //! under `corpus/TARGET` are what it starts from; `cargo test -p fettle-fuzz` replays them all, so
@@ -7,7 +7,8 @@
 //!
 //! # What this crate does not do
 //!
-//! It does not measure speed, and it does not fuzz the shells.
+//! It does not measure speed, and of the shells it fuzzes nothing but the reader of the agent's
+//! configuration.
 
 pub mod targets;
 
