@@ -463,11 +463,10 @@ fn a_replay_prints_what_the_run_printed() {
 
 #[test]
 fn a_single_check_finds_the_disk_that_fails_and_ends() {
-    let uptime = fs::read_to_string("/proc/uptime").expect("Linux has it");
-    let seconds: u64 = uptime.split('.').next().and_then(|s| s.parse().ok()).expect("a number");
+    let minute_ago_us = uptime_us().saturating_sub(60_000_000);
     let mut log = FakeLog::new();
     for n in 0..6 {
-        let at_us = (seconds.saturating_sub(60) + n * 10) * 1_000_000;
+        let at_us = minute_ago_us + n * 10_000_000;
         log.write(&format!("3,{n},{at_us},-;I/O error, dev sdzz, sector {n}"));
     }
     let (state, kmsg) = (scratch(), log.path().display().to_string());
@@ -540,13 +539,14 @@ fn a_disk_on_usb_does_not_fail_the_node_and_its_own_disk_does() {
         fs::create_dir_all(sys.join(&place)).expect("the folder is the test's");
         symlink(Path::new("..").join(place), sys.join("block").join(disk)).expect("it is new");
     }
+    let minute_ago_us = uptime_us().saturating_sub(60_000_000);
     let mut log = FakeLog::new();
     let mut sequence = 0;
     for disk in ["sdb", "sda"] {
         for second in 1..=5 {
             sequence += 1;
-            let at = second * 1_000_000;
-            log.write(&format!("3,{sequence},{at},-;I/O error, dev {disk}, sector {at}"));
+            let at_us = minute_ago_us + second * 1_000_000;
+            log.write(&format!("3,{sequence},{at_us},-;I/O error, dev {disk}, sector {second}"));
         }
     }
     let mut command = standalone(state.path(), &log.path());
@@ -658,6 +658,13 @@ fn fill(mut pipe: &PipeWriter) {
 fn data(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// How long this machine has run, as the kernel log counts.
+fn uptime_us() -> u64 {
+    let uptime = fs::read_to_string("/proc/uptime").expect("Linux has it");
+    let seconds: u64 = uptime.split('.').next().and_then(|s| s.parse().ok()).expect("a number");
+    seconds * 1_000_000
 }
 
 fn scratch() -> TempDir {

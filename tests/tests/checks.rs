@@ -191,8 +191,15 @@ fn an_agent_with_a_mount_that_hangs_ends_at_once() {
 fn a_protected_file_that_changes_is_named_until_it_is_reverted() {
     let _machine = Machine::take();
     let file = ProtectedFile::create();
+    let state = TempDir::new().expect("there is room for temporary files");
+    // An agent takes the baseline, which a single check compares with and leaves as it is.
+    let agent = Agent::start(&mut standalone(state.path(), Path::new(PATH)));
+    let baseline = state.path().join("baseline");
+    assert!(wait_for(LIMIT, || baseline.exists().then_some(())).is_some(), "no baseline");
+    agent.terminate();
+    let directory = state.path().display().to_string();
     let said = |want: &str| {
-        let row = check("NodeTampered");
+        let row = row(&["check", "NodeTampered", "-o", "json", "--state-dir", &directory]);
         assert_eq!(row.value["status"], want, "{}", row.value);
         row.message().contains(&*file.path.to_string_lossy())
     };
@@ -386,7 +393,7 @@ impl Issuer {
     }
 }
 
-/// A file in a protected folder of this machine, and no baseline; all is as before afterwards.
+/// A file in a protected folder of this machine; all is as before afterwards.
 struct ProtectedFile {
     path: PathBuf,
     created: Vec<PathBuf>,
@@ -400,7 +407,6 @@ impl ProtectedFile {
         let folder = file.path.parent().expect("it is in a folder");
         fs::create_dir_all(folder).expect("root may create it");
         fs::write(&file.path, "first").expect("root may write it");
-        let _ = fs::rename(BASELINE, ASIDE);
         file
     }
 }
@@ -412,14 +418,8 @@ impl Drop for ProtectedFile {
         for folder in &self.created {
             let _ = fs::remove_dir(folder);
         }
-        let _ = fs::remove_file(BASELINE);
-        let _ = fs::rename(ASIDE, BASELINE);
     }
 }
 
 /// A thread ends, and a call is aborted, well within this time.
 const LIMIT: Duration = Duration::from_secs(5);
-
-const BASELINE: &str = "/run/fettle/baseline";
-
-const ASIDE: &str = "/run/fettle/baseline.aside";

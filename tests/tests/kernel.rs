@@ -294,7 +294,8 @@ fn a_flood_while_it_sleeps_costs_only_what_the_kernel_overwrote() {
     let seen = flood.check_counts(&ended);
     let lost = number(ended.summary(), "lost");
     println!("stopped: {seen} seen of {before} to {after} left, {lost} lost, peak {peak_kib} KiB");
-    assert!((after..=before).contains(&seen), "{seen} seen, {before} to {after} were left");
+    // The newest record may show only once another follows it.
+    assert!((after..=before + 1).contains(&seen), "{seen} seen, {before} to {after} were left");
     assert!(number(ended.summary(), "overruns") >= 1, "{}", ended.summary());
     assert!(lost > RECORDS / 2, "only {lost} lost: this ring is too large for the test");
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
