@@ -852,6 +852,9 @@ mod tests {
         for (index, kind) in ReadingKind::ALL.into_iter().enumerate() {
             assert_eq!(kind.index(), index, "{kind:?}");
         }
+        for row in &CONDITIONS {
+            assert!(ReadingKind::ALL.contains(&row.reading), "{:?} is in no list", row.reading);
+        }
     }
 
     #[test]

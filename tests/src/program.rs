@@ -230,6 +230,18 @@ impl Agent {
             .unwrap_or_else(|error| panic!("{signal:?}: {error}\n{}", self.describe()));
     }
 
+    /// Stops it until it gets `SIGCONT`, and returns once no thread of it runs any more.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended, or does not stop.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        let stopped = || every_task_is_stopped(Path::new(&tasks)).then_some(());
+        assert!(wait_for(LINE_LIMIT, stopped).is_some(), "it runs on\n{}", self.describe());
+    }
+
     /// Asks it to end, and fails unless it does so cleanly within two seconds.
     ///
     /// # Panics
@@ -392,6 +404,16 @@ fn read_log(pipe: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinH
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no holder panics")
+}
+
+/// Tells whether each thread below `tasks` is stopped: state `T` in `proc_pid_stat(5)`.
+fn every_task_is_stopped(tasks: &Path) -> bool {
+    let threads = fs::read_dir(tasks).expect("it has not ended");
+    threads.map(|thread| thread.expect("it can be listed").path().join("stat")).all(|path| {
+        // A thread that has ended since does not run either.
+        let stat = fs::read_to_string(path).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'))
+    })
 }
 
 /// A line may be this late before a test says that it never came.

@@ -285,7 +285,7 @@ fn a_flood_is_seen_as_it_comes() {
 fn a_flood_while_it_sleeps_costs_only_what_the_kernel_overwrote() {
     let _machine = Machine::take();
     let (flood, agent) = Flood::start(&[]);
-    agent.signal(Signal::STOP);
+    agent.stop();
     flood.pour();
     let before = flood.still_there();
     agent.signal(Signal::CONT);
