@@ -128,3 +128,47 @@ pub const FOREIGN_DISKS_MAX: usize = 128;
 /// (`TotalAnnotationSizeLimitB` in `apimachinery/pkg/api/validation/objectmeta.go`). Five documents
 /// and 32 KiB of evidence make 232 KiB, which leaves 24 KiB to all others who annotate a Node.
 pub const REPORT_MAX: usize = 40 * 1024;
+
+/// Most bytes of a Node's uid: a UUID in text has 36.
+pub const UID_MAX: usize = 64;
+
+/// Most bytes of a condition's type that the agent removes; the longest of the catalogue has 29.
+pub const CONDITION_NAME_MAX: usize = 64;
+
+/// Most conditions of an earlier version that are removed in one patch; more wait for the next.
+pub const RETIRED_MAX: usize = 8;
+
+/// Changes by somebody else within ten minutes that end the fight for a condition (decisions).
+pub const CONTESTED_MIN: usize = 3;
+
+/// Most bytes of the name of who writes a condition besides the agent; a field manager has 128.
+pub const WRITER_MAX: usize = 64;
+
+/// Most series of events that are followed at once.
+///
+/// Each of the kernel's 13 event reasons for four objects, and some conditions that turned; what is
+/// beyond is merged with others of its reason.
+pub const SERIES_MAX: usize = 64;
+
+/// Most bytes of the id of an ordered operation: a UUID in text with a word before it.
+pub const OPERATION_ID_MAX: usize = 64;
+
+/// Most ordered reboots that are remembered, so that none is done twice.
+///
+/// A node that is rebooted daily remembers a month of them.
+pub const REBOOTS_MAX: usize = 32;
+
+/// Most outcomes of the ordered reboots at a start: one for each, and one to record them.
+pub const REBOOT_STEPS_MAX: usize = REBOOTS_MAX + 1;
+
+/// Most bytes of a mark that asks to clear; every condition's name at once has some 500.
+pub const CLEAR_VALUE_MAX: usize = 640;
+
+/// Bytes of a boot id: a UUID in text.
+pub const BOOT_ID_MAX: usize = 36;
+
+/// Most outputs of one step of the publisher.
+///
+/// A mark may name every condition (25); each tamper condition may be held (2), the ordered reboots
+/// be recorded (1), the contest change (1), and five things be written.
+pub const PUBLISHED_MAX: usize = 36;

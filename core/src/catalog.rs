@@ -93,6 +93,14 @@ pub enum EventReason {
     VolumeFilesystemReadOnly,
     /// A person cleared a held condition.
     ConditionCleared,
+    /// A person asked to clear what is no condition.
+    ClearRefused,
+    /// A reboot was ordered, and begins.
+    RebootOrdered,
+    /// A reboot that was ordered has happened.
+    RebootDone,
+    /// A reboot that was ordered is not done.
+    RebootRefused,
 }
 
 /// What is known of one condition before anything happens.
@@ -309,7 +317,7 @@ impl ConditionType {
 
 impl EventReason {
     /// How many reasons there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 18;
 
     /// Returns the reason's row.
     #[must_use]
@@ -812,6 +820,26 @@ pub static EVENTS: [EventRow; EventReason::COUNT] = [
         name: "ConditionCleared",
         meaning: "a person cleared a held condition",
     },
+    EventRow {
+        reason: EventReason::ClearRefused,
+        name: "ClearRefused",
+        meaning: "a person asked to clear what is no condition",
+    },
+    EventRow {
+        reason: EventReason::RebootOrdered,
+        name: "RebootOrdered",
+        meaning: "a reboot was ordered by annotation, and begins",
+    },
+    EventRow {
+        reason: EventReason::RebootDone,
+        name: "RebootDone",
+        meaning: "a reboot that was ordered has happened: the boot id is another one",
+    },
+    EventRow {
+        reason: EventReason::RebootRefused,
+        name: "RebootRefused",
+        meaning: "a reboot that was ordered is not done",
+    },
 ];
 
 static FIRST_CONDITION: &ConditionRow = {
@@ -876,7 +904,14 @@ mod tests {
         let of = |source| CONDITIONS.iter().filter(|row| row.source == source).count();
         assert_eq!((of(Source::Check), of(Source::Kernel), of(Source::Tamper)), (17, 5, 2));
         assert_eq!(of(Source::Own), 1);
-        let own = [EventReason::VolumeFilesystemReadOnly, EventReason::ConditionCleared];
+        let own = [
+            EventReason::VolumeFilesystemReadOnly,
+            EventReason::ConditionCleared,
+            EventReason::ClearRefused,
+            EventReason::RebootOrdered,
+            EventReason::RebootDone,
+            EventReason::RebootRefused,
+        ];
         assert_eq!(EVENTS.iter().filter(|row| !own.contains(&row.reason)).count(), 12);
     }
 

@@ -11,7 +11,9 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use self::cobs::Framed;
+use crate::bounds::BOOT_ID_MAX;
 use crate::node::agent::{Agent, Input};
+use crate::node::publisher::Publisher;
 use crate::text::Text;
 use crate::time::Instant;
 
@@ -21,7 +23,7 @@ pub struct Header {
     /// What the frames mean; see [`FORMAT`].
     pub format: u32,
     /// The boot that the journal is of: `/proc/sys/kernel/random/boot_id`.
-    pub boot_id: Text<BOOT_ID_BYTES>,
+    pub boot_id: Text<BOOT_ID_MAX>,
 }
 
 /// One input, and when it came.
@@ -89,6 +91,18 @@ pub fn write_agent<'b>(agent: &Agent, buffer: &'b mut [u8]) -> Result<&'b [u8], 
     frame(agent, buffer)
 }
 
+/// Writes `publisher` as one frame and returns its bytes.
+///
+/// # Errors
+///
+/// [`FrameError::TooLong`] if `buffer` is too small; [`FRAME_MAX`](crate::bounds::FRAME_MAX) fits.
+pub fn write_publisher<'b>(
+    publisher: &Publisher,
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8], FrameError> {
+    frame(publisher, buffer)
+}
+
 /// Writes `step` as one frame and returns its bytes.
 ///
 /// # Errors
@@ -117,6 +131,15 @@ pub fn read_agent(frame: &mut [u8]) -> Result<Agent, FrameError> {
     unframe(frame)
 }
 
+/// Reads a publisher from the bytes of one frame, without its zero; they are used up.
+///
+/// # Errors
+///
+/// [`FrameError::Content`] if it is not a publisher.
+pub fn read_publisher(frame: &mut [u8]) -> Result<Publisher, FrameError> {
+    unframe(frame)
+}
+
 /// Reads a step from the bytes of one frame, without its zero; they are used up.
 ///
 /// # Errors
@@ -137,10 +160,7 @@ fn unframe<'f, T: Deserialize<'f>>(frame: &'f mut [u8]) -> Result<T, FrameError>
 }
 
 /// What the frames mean; raised whenever a type in them changes.
-pub const FORMAT: u32 = 1;
-
-/// Bytes of a boot id: a UUID in text.
-pub const BOOT_ID_BYTES: usize = 36;
+pub const FORMAT: u32 = 2;
 
 #[cfg(test)]
 mod tests {

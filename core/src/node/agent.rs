@@ -16,6 +16,7 @@ use crate::node::fold::{EventWrite, Fold};
 use crate::node::judge::Limits;
 use crate::node::judge::deadlock::TaskState;
 use crate::node::judge::kernel::{self, Faults};
+use crate::node::judge::own::Contest;
 use crate::node::log::Log;
 use crate::node::mounts::Mounts;
 use crate::node::reading::Reading;
@@ -51,6 +52,8 @@ pub struct Agent {
     /// When the mount table is read next.
     mounts_due: Option<Instant>,
     conditions: [Condition; ConditionType::COUNT],
+    /// Somebody else who writes a condition to the Node.
+    contest: Option<Contest>,
     /// When the tasks that hang are looked at next.
     tasks_due: Option<Instant>,
 }
@@ -104,6 +107,13 @@ pub enum Input<'a> {
     },
     /// The same process goes on under other settings.
     Configured(Settings),
+    /// Somebody else writes a condition to the Node, or nobody does any more.
+    Contested(Option<Contest>),
+    /// A tamper condition stood `True` on the Node before this agent knew anything of it.
+    HeldOnNode {
+        /// Which one.
+        condition: ConditionType,
+    },
     /// There is no further record to read at the moment.
     LogCaughtUp,
     /// The kernel log cannot be read.
@@ -215,6 +225,7 @@ impl Agent {
             lookups: heapless::Vec::new(),
             mounts_due: None,
             conditions: Default::default(),
+            contest: None,
             tasks_due: None,
         }
     }
@@ -240,6 +251,14 @@ impl Agent {
             Input::MountsUnreadable => self.look_up(now, &Mounts::default(), &mut outputs),
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
+            Input::Contested(contest) => {
+                self.contest = contest;
+                self.judge_own(now, &mut outputs);
+            }
+            Input::HeldOnNode { condition } => {
+                self.checks.hold(condition);
+                self.judge(now, condition, &mut outputs);
+            }
             Input::Configured(settings) => self.on_configured(now, settings, &mut outputs),
             Input::Started(settings) => self.on_started(now, settings, &mut outputs),
             Input::Stopping => {

@@ -241,6 +241,13 @@ impl Checks {
         }
     }
 
+    /// Holds a tamper condition that an earlier boot found, until a person clears it.
+    pub(super) fn hold(&mut self, condition: ConditionType) {
+        let row = condition.row();
+        let note = Text::from_bytes(b"stood True on the Node before this boot");
+        self.stand(row, &Text::from_bytes(b"Node"), Judgement::Problem(note), Memory::None);
+    }
+
     /// Returns what `condition` is, once that can be said; `None` where it does not apply.
     ///
     /// What was `told` of it before is to be taken back where it does not apply any more.

@@ -62,6 +62,8 @@ pub enum Status {
 pub enum Reason {
     /// The check could not read what it looks at.
     CheckFailed,
+    /// Somebody else writes a condition of the agent's.
+    Contested,
     /// Something that was there is gone: a drive, a file, the GPUs.
     DriveGone,
     /// The catalogue's reason for `False`.
@@ -117,6 +119,7 @@ impl Reason {
     pub fn name(self, condition: ConditionType) -> &'static str {
         match self {
             Self::CheckFailed => "CheckFailed",
+            Self::Contested => "ConditionContested",
             Self::DriveGone if condition == ConditionType::DisksFailure => "NvmeDeviceGone",
             Self::DriveGone => condition.row().problem,
             Self::Healthy => condition.row().healthy,

@@ -1,11 +1,11 @@
 //! Folds events: the first of its kind at once, then counts, within a budget for each reason.
 
-use core::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{EVENT_WRITES_MAX, EXTRA_MAX, FOLDED_MAX};
 use crate::catalog::{EVENTS, EventReason};
+use crate::node::condition::Message;
+use crate::node::pace::{HOUR, Pace};
 use crate::node::rules::{Finding, Object};
 use crate::text::Text;
 use crate::time::Instant;
@@ -49,13 +49,6 @@ struct Unwritten {
     count: u64,
 }
 
-/// How often something was written, and when it may be written again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Pace {
-    writes: u32,
-    due: Instant,
-}
-
 /// What one reason may still write, and what is its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OfReason {
@@ -83,6 +76,17 @@ pub struct EventWrite {
     /// When the kernel said the first of them, in microseconds since boot without suspend; the
     /// newest finding says when it said the last.
     pub first_us: u64,
+}
+
+impl EventWrite {
+    /// Returns the newest finding, with what its block added, in a sentence.
+    #[must_use]
+    pub fn message(&self) -> Message {
+        if self.extra.is_empty() {
+            return Text::display(&self.newest);
+        }
+        Text::display(format_args!("{} ({})", self.newest, self.extra))
+    }
 }
 
 impl Fold {
@@ -162,7 +166,7 @@ impl Fold {
             return None;
         }
         let of_reason = self.reasons.get(entry.reason.index())?;
-        Some(of_reason.written.room_at(entry.pace.due, HOUR))
+        Some(of_reason.written.room_at(entry.pace.due(), HOUR))
     }
 
     fn has_room(&self, now: Instant, reason: EventReason) -> bool {
@@ -240,19 +244,10 @@ impl Unwritten {
     }
 }
 
-impl Pace {
-    /// Notes a write: the first follow-ups come soon, later ones hourly.
-    fn note(&mut self, now: Instant) {
-        let gap = GAPS.get(usize::try_from(self.writes).unwrap_or(usize::MAX));
-        self.writes = self.writes.saturating_add(1);
-        self.due = now + gap.copied().unwrap_or(HOUR);
-    }
-}
-
 impl OfReason {
     fn others_due(&self) -> Option<Instant> {
         self.others.as_ref()?;
-        Some(self.written.room_at(self.pace.due, HOUR))
+        Some(self.written.room_at(self.pace.due(), HOUR))
     }
 
     /// Takes over what is unwritten of one object, without its name.
@@ -284,11 +279,6 @@ pub fn push_extra(extra: &mut Extra, name: &str, value: &[u8]) {
     }
     extra.push_str(pair.as_str());
 }
-
-/// How long after its first, second and third write something is written again.
-const GAPS: [Duration; 3] =
-    [Duration::from_secs(60), Duration::from_secs(300), Duration::from_secs(900)];
-const HOUR: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {

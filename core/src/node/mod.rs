@@ -11,6 +11,8 @@ pub mod foreign;
 pub mod judge;
 pub mod log;
 pub mod mounts;
+mod pace;
+pub mod publisher;
 pub mod reading;
 pub mod report;
 pub mod rules;

@@ -95,7 +95,7 @@ fn look(checks: &Checks) {
     black_box((checks.stale(instant(), &schedule), checks.next_stale(instant(), &schedule)));
     black_box((checks.last_success(kind), kind.index()));
     checks.objects(condition()).for_each(|object| _ = black_box(object));
-    black_box(own::judge(instant(), &black_box(Log::new()), checks, &schedule));
+    black_box(own::judge(instant(), &black_box(Log::new()), (checks, &schedule), None));
     black_box((checks.clone(), *checks == Checks::default()));
 }
 

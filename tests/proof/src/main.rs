@@ -19,6 +19,7 @@ mod journal;
 mod judge;
 mod node;
 mod plain;
+mod publisher;
 mod rules;
 mod wire;
 
@@ -52,6 +53,7 @@ extern "C" fn main() -> i32 {
     judge::call_all();
     checks::call_all();
     node::call_all();
+    publisher::call_all();
     journal::call_all();
     #[cfg(feature = "seeded-panic")]
     seeded_panic();

@@ -10,6 +10,7 @@ use fettle_core::node::condition::{Condition, Message, Reason, Status, Verdict};
 use fettle_core::node::controllers::Controllers;
 use fettle_core::node::fold::{Extra, Fold, push_extra};
 use fettle_core::node::judge::deadlock::TaskState;
+use fettle_core::node::judge::own::Contest;
 use fettle_core::node::log::Log;
 use fettle_core::node::reading::{BootError, MemoryController};
 use fettle_core::node::rules::classify;
@@ -106,13 +107,19 @@ pub(crate) fn use_agent(agent: &mut Agent) {
     black_box((agent.clone(), *agent == Agent::new(Settings::default())));
 }
 
-fn inputs() -> [Input<'static>; 13] {
+fn inputs() -> [Input<'static>; 16] {
     let state = black_box(TaskState::Alive { state: b'D', start_ticks: 7 });
     [
         Input::ClearByHand {
             by: Text::from_bytes(bytes()),
             condition: black_box(ConditionType::KernelDeadlock),
         },
+        Input::Configured(black_box(Settings::default())),
+        Input::Contested(black_box(Some(Contest {
+            condition: ConditionType::KernelDeadlock,
+            writer: Text::from_bytes(bytes()),
+        }))),
+        Input::HeldOnNode { condition: black_box(ConditionType::NodeTampered) },
         Input::CheckEnded { kind: black_box(ReadingKind::Disks), outcome: outcome() },
         Input::LogCaughtUp,
         Input::LogDown { errno: black_box(7) },

@@ -5,10 +5,9 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use fettle_core::bounds::{
-    CLEARED_BY_MAX, EVENT_WRITES_MAX, KUBELET_DIR_MAX, LINE_MAX, MESSAGE_MAX, NOTE_MAX, OBJECT_MAX,
-    SUBJECT_MAX,
+    BOOT_ID_MAX, CLEARED_BY_MAX, EVENT_WRITES_MAX, KUBELET_DIR_MAX, LINE_MAX, MESSAGE_MAX,
+    NOTE_MAX, OBJECT_MAX, SUBJECT_MAX,
 };
-use fettle_core::journal::BOOT_ID_BYTES;
 use fettle_core::node::fold::Extra;
 use fettle_core::text::Text;
 use fettle_core::time::{Instant, Timestamp};
@@ -35,7 +34,7 @@ fn times() {
 }
 
 fn texts() {
-    text_of::<BOOT_ID_BYTES>();
+    text_of::<BOOT_ID_MAX>();
     text_of::<CLEARED_BY_MAX>();
     text_of::<KUBELET_DIR_MAX>();
     text_of::<LINE_MAX>();

@@ -93,7 +93,7 @@ impl Agent {
         let schedule = &self.settings.schedule;
         let stale = self.checks.next_stale(now, schedule);
         self.checks_due = [self.checks.next_wakeup(), stale].into_iter().flatten().min();
-        let verdict = own::judge(now, &self.log, &self.checks, schedule);
+        let verdict = own::judge(now, &self.log, (&self.checks, schedule), self.contest.as_ref());
         self.stand(now, ConditionType::AgentDegraded, verdict, outputs);
     }
 }

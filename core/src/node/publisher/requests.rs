@@ -1,0 +1,149 @@
+//! The requests of the three lanes: when they are sent, and what their answers mean.
+
+use super::lane::{Jitter, Lane};
+use super::orders::OperationId;
+use super::series::EventAnswer;
+use super::{
+    AnnotationPatch, Answer, EVIDENCE, NodeState, Output, Outputs, Publisher, REPORT_EVERY, push,
+};
+use crate::node::agent::Agent;
+use crate::time::Instant;
+
+impl Publisher {
+    /// Sends what is due and may go.
+    pub(super) fn write(&mut self, now: Instant, agent: &Agent, outputs: &mut Outputs) {
+        let is_present = matches!(self.node, NodeState::Present { .. });
+        if is_present
+            && self.status.is_free(now)
+            && let Some(patch) = self.levels.take_due(now, agent)
+        {
+            self.status.sent();
+            self.patching = Some(patch);
+            push(outputs, Output::PatchStatus);
+        }
+        if is_present
+            && self.annotations.is_free(now)
+            && let Some(patch) = self.take_annotations(now)
+        {
+            self.annotations.sent();
+            self.annotating = Some(patch);
+            push(outputs, Output::Annotate(patch));
+        }
+        if self.events.is_free(now) {
+            if self.series.waits_for_disk() {
+                push(outputs, Output::Save);
+            } else if let Some(request) = self.series.take_due(now) {
+                self.events.sent();
+                self.sending = Some(request);
+                push(outputs, Output::WriteEvent(request));
+            }
+        }
+        if let Some(id) = self.take_reboot(now) {
+            push(outputs, Output::Reboot { id });
+        }
+    }
+
+    fn take_reboot(&mut self, now: Instant) -> Option<OperationId> {
+        self.reboots.take_due(now, self.series.is_settled())
+    }
+
+    /// Returns when annotations are to be written.
+    pub(super) fn annotations_due(&self) -> Option<Instant> {
+        let unmark = self.clears.is_marked().then_some(Instant::from_millis(0));
+        [unmark, self.report_due, self.evidence_due()].into_iter().flatten().min()
+    }
+
+    fn evidence_due(&self) -> Option<Instant> {
+        Some(self.evidence.due?.max(self.evidence.writes.room_at(EVIDENCE)))
+    }
+
+    fn take_annotations(&mut self, now: Instant) -> Option<AnnotationPatch> {
+        let version = self.version;
+        if self.clears.is_marked() {
+            return Some(AnnotationPatch { report: false, evidence: false, unmark: true, version });
+        }
+        let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        let (report, evidence) = (is_due(self.report_due), is_due(self.evidence_due()));
+        if !report && !evidence {
+            return None;
+        }
+        if evidence {
+            self.evidence.due = None;
+            self.evidence.writes.take(now, EVIDENCE);
+        }
+        if report {
+            self.report_due = Some(now + REPORT_EVERY);
+        }
+        Some(AnnotationPatch { report, evidence, unmark: false, version })
+    }
+
+    pub(super) fn on_status(&mut self, now: Instant, answer: Answer) {
+        let Some(patch) = self.patching.take() else {
+            return;
+        };
+        self.levels.answered(now, &patch, answer == Answer::Accepted);
+        settle(&mut self.status, &mut self.jitter, now, answer);
+        self.note_missing(answer);
+    }
+
+    pub(super) fn on_annotations(&mut self, now: Instant, answer: Answer) {
+        let Some(patch) = self.annotating.take() else {
+            return;
+        };
+        if let Answer::Failed { code, .. } = answer {
+            if patch.report {
+                self.report_due = Some(now);
+            }
+            // What is refused for its size or content is not sent a second time.
+            let is_refused = matches!(code, Some(BAD_REQUEST | TOO_LARGE | INVALID));
+            if patch.evidence && !is_refused {
+                self.evidence.due = Some(now);
+            }
+        }
+        settle(&mut self.annotations, &mut self.jitter, now, answer);
+        self.note_missing(answer);
+    }
+
+    pub(super) fn on_event_answer(&mut self, now: Instant, answer: Answer) {
+        let Some(request) = self.sending.take() else {
+            return;
+        };
+        let meaning = match answer {
+            Answer::Accepted => EventAnswer::Accepted,
+            Answer::AlreadyExists => EventAnswer::AlreadyExists,
+            Answer::Failed { code: Some(NOT_FOUND), .. } => EventAnswer::Gone,
+            Answer::Failed { code: Some(BAD_REQUEST | TOO_LARGE | INVALID), .. } => {
+                EventAnswer::Invalid
+            }
+            Answer::Failed { .. } => EventAnswer::Failed,
+        };
+        self.series.answered(now, request, meaning);
+        if matches!(meaning, EventAnswer::Accepted | EventAnswer::AlreadyExists) {
+            self.events.accepted(now);
+        } else if meaning == EventAnswer::Failed {
+            settle(&mut self.events, &mut self.jitter, now, answer);
+        } else {
+            self.events.refused(now);
+        }
+    }
+
+    fn note_missing(&mut self, answer: Answer) {
+        if matches!(answer, Answer::Failed { code: Some(NOT_FOUND), .. }) {
+            self.node = NodeState::Missing;
+        }
+    }
+}
+
+fn settle(lane: &mut Lane, jitter: &mut Jitter, now: Instant, answer: Answer) {
+    match answer {
+        Answer::Accepted => lane.accepted(now),
+        Answer::AlreadyExists => lane.failed(now, None, jitter),
+        Answer::Failed { retry_after, .. } => lane.failed(now, retry_after, jitter),
+    }
+}
+
+/// HTTP status codes (RFC 9110, section 15.5).
+const BAD_REQUEST: u16 = 400;
+const NOT_FOUND: u16 = 404;
+const TOO_LARGE: u16 = 413;
+const INVALID: u16 = 422;
