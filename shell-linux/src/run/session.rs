@@ -18,6 +18,7 @@ use crate::config::{Config, ConfigFile};
 use crate::errors::chain;
 use crate::probe;
 use crate::probe::kernel_log::{Batch, Event};
+use crate::probe::place::Place;
 use crate::probe::runner::{Finished, Runner};
 use crate::publish::metrics::{Observed, Question};
 use crate::publish::stdout::{Format, Printer};
@@ -45,8 +46,7 @@ pub(super) struct Session<'o, W> {
     save_fails: bool,
     /// The kernel log device, to name it.
     kmsg: PathBuf,
-    /// Where the node's file systems are mounted.
-    host_root: PathBuf,
+    place: Place,
     /// When the watchdog last heard of the agent.
     fed: Stamp,
 }
@@ -69,10 +69,11 @@ impl<'o, W: Write> Session<'o, W> {
         out: &'o mut W,
         format: Format,
     ) -> Result<Self, RunError> {
-        let runner = Runner::new(probe::all(&args.place(), &config));
-        let mut settings = settings(args, &config);
+        let place = args.place.place(false);
+        let runner = Runner::new(probe::all(&place, &config));
+        let mut settings = settings(args, &place, &config);
         settings.schedule.probes = runner.offers();
-        let state = StateFile::new(&args.state_dir, boot_id());
+        let state = StateFile::new(&place.state_dir, boot_id());
         let agent = state.load().unwrap_or_else(|problem| {
             warn!("{}", chain(&problem));
             None
@@ -100,7 +101,7 @@ impl<'o, W: Write> Session<'o, W> {
             unsaved,
             save_fails: false,
             kmsg: args.kmsg.clone(),
-            host_root: args.host_root.clone(),
+            place,
             fed: saved,
         };
         session.apply(Input::Started(settings))?;
@@ -124,8 +125,8 @@ impl<'o, W: Write> Session<'o, W> {
         if config.probes_differ(&self.config) {
             warn!("what is looked at has changed: it takes effect when the agent starts again");
         }
-        let old = settings(args, &self.config);
-        let mut new = settings(args, &config);
+        let old = settings(args, &self.place, &self.config);
+        let mut new = settings(args, &self.place, &config);
         self.config = config;
         if old == new {
             info!("read the configuration again: nothing changes for the checks");
@@ -225,7 +226,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     fn read_mounts(&mut self) -> Result<(), RunError> {
-        match mounts::read(&self.host_root) {
+        match mounts::read(&self.place.root) {
             Ok(table) => self.apply(Input::Mounts(&table)),
             Err(problem) => {
                 warn!("cannot read the mount table, so a device counts as the node's: {problem}");
@@ -235,7 +236,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     fn read_task(&mut self, pid: u64) -> Result<(), RunError> {
-        self.apply(Input::Task { pid, state: task::read(&self.host_root, pid) })
+        self.apply(Input::Task { pid, state: task::read(&self.place.root, pid) })
     }
 
     /// One step: journal, core, output.
