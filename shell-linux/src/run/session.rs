@@ -265,13 +265,7 @@ impl<'o, W: Write> Session<'o, W> {
     /// Hands on what the turn has written, before the loop waits again.
     pub(super) fn finish_turn(&mut self) -> Result<(), RunError> {
         self.collect_runs()?;
-        self.printer.flush().map_err(RunError::Write)?;
-        if let Some(journal) = &mut self.journal
-            && let Err(problem) = journal.flush()
-        {
-            error!("the journal ends here: {}", chain(&problem));
-            self.journal = None;
-        }
+        self.flush()?;
         let now = clock::stamp();
         let due = match self.unsaved {
             Unsaved::Nothing => false,
@@ -282,6 +276,17 @@ impl<'o, W: Write> Session<'o, W> {
             self.save(now);
         }
         self.feed_watchdog(now);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), RunError> {
+        self.printer.flush().map_err(RunError::Write)?;
+        if let Some(journal) = &mut self.journal
+            && let Err(problem) = journal.flush()
+        {
+            error!("the journal ends here: {}", chain(&problem));
+            self.journal = None;
+        }
         Ok(())
     }
 
@@ -336,7 +341,8 @@ impl<'o, W: Write> Session<'o, W> {
     pub(super) fn end(mut self) -> Result<(), RunError> {
         self.notifier.send("STOPPING=1");
         while !self.step(Input::Stopping)?.is_empty() {}
-        self.finish_turn()?;
+        // A run that has ended meanwhile is left: nothing comes after the summary.
+        self.flush()?;
         self.save(clock::stamp());
         Ok(())
     }
@@ -401,5 +407,21 @@ mod tests {
             assert_eq!(settings.clear[condition.index()], clear, "{content}");
             assert_eq!(session.agent.log().state(), LogState::Live, "{content}");
         }
+    }
+
+    #[test]
+    fn the_summary_is_the_last_line_whichever_checks_have_ended() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let args = args(directory.path().join("agent.yaml"), directory.path().to_owned());
+        let mut out = Vec::new();
+        let session = Session::start(&args, Config::default(), &mut out, Format::Json);
+        let mut session = session.expect("started");
+        session.apply(Input::LogCaughtUp).expect("applied");
+        // The clock, at least, is read by then; its run is not collected.
+        std::thread::sleep(Duration::from_millis(500));
+        session.end().expect("ended");
+        let text = String::from_utf8(out).expect("JSON");
+        let last = text.lines().last().unwrap_or_default();
+        assert!(last.contains(r#""kind":"summary""#), "{text}");
     }
 }
