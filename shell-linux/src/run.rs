@@ -116,8 +116,8 @@ fn end_in_time() -> io::Result<()> {
 
 /// Waits for people who clear a condition; where nobody can leave a request, none ever comes.
 fn clearings(args: &Args) -> mpsc::Receiver<Clearing> {
-    clearings::follow(&args.state_dir).unwrap_or_else(|problem| {
-        let directory = args.state_dir.display();
+    clearings::follow(&args.place.state_dir).unwrap_or_else(|problem| {
+        let directory = args.place.state_dir.display();
         warn!("cannot watch {directory}, so `clear` does not reach this agent: {problem}");
         mpsc::channel(1).1
     })

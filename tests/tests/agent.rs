@@ -481,6 +481,35 @@ fn a_single_check_finds_the_disk_that_fails_and_ends() {
 }
 
 #[test]
+fn a_volume_below_the_named_kubelet_directory_is_none_of_the_nodes_file_systems() {
+    let (state, node) = (scratch(), scratch());
+    let at = |path: &str| node.path().join(path);
+    for folder in ["proc/1", "data/kubelet", "var/lib"] {
+        fs::create_dir_all(at(folder)).expect("the folder is the test's");
+    }
+    symlink("/data/kubelet", at("var/lib/kubelet")).expect("it is new");
+    let table = "30 1 4095:77 / /data/kubelet/pods/u/v rw - ext4 /dev/sdzz9 rw\n";
+    fs::write(at("proc/1/mountinfo"), table).expect("the folder is the test's");
+    let record = "2,1,1,-;EXT4-fs (sdzz9): Remounting filesystem read-only";
+    let root = node.path().display().to_string();
+    for (directory, is_of_node) in
+        [("/data/kubelet", false), ("/var/lib/kubelet", false), ("/data", true)]
+    {
+        let place = ["--host-root", &root, "--kubelet-dir", directory];
+        let mut log = FakeLog::new();
+        log.write(record);
+        let (kmsg, state) = (log.path().display().to_string(), state.path().display().to_string());
+        let flags = ["check", "ReadonlyFilesystem", "--kmsg", &kmsg, "--state-dir", &state];
+        let checked = finish(&[&flags, &place[..]].concat(), b"");
+        assert_eq!(checked.status.code(), Some(i32::from(is_of_node)), "{}", checked.printed());
+        // The agent that runs says the same.
+        let ran = follow(&[record], &place);
+        let is_told = ran.values().into_iter().any(condition("ReadonlyFilesystem", "True"));
+        assert_eq!(is_told, is_of_node, "{}", ran.printed());
+    }
+}
+
+#[test]
 fn a_person_clears_what_is_held_and_is_named() {
     let state = scratch();
     let mut log = FakeLog::new();

@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::config::Config;
+use crate::probe;
+use crate::probe::place::{Place, PlaceArgs};
 use crate::probe::runner::{Finished, Runner};
-use crate::probe::{self, Place};
 use crate::publish::stdout::Format;
 use crate::store::boot_id;
 use crate::store::state::StateFile;
@@ -34,15 +35,9 @@ pub struct Args {
     /// The kernel log device
     #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
     pub kmsg: PathBuf,
-    /// Where the node's file systems are mounted, for an agent in a container
-    #[arg(long, default_value = "/", value_name = "DIR")]
-    pub host_root: PathBuf,
-    /// Where the running agent keeps its state
-    #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
-    pub state_dir: PathBuf,
-    /// The kubelet's directory; what is mounted in its pods/ and plugins/ is a workload's
-    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
-    pub kubelet_dir: PathBuf,
+    /// Where the node and the agent's own files are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// What `check` found, from the gravest to the mildest.
@@ -69,11 +64,10 @@ pub async fn run(
 ) -> io::Result<Finding> {
     let wanted = |row: &&ConditionRow| args.name.is_none_or(|name| name == row.condition);
     let kinds: Vec<ReadingKind> = CONDITIONS.iter().filter(wanted).map(|row| row.reading).collect();
-    let (root, state_dir) = (args.host_root.clone(), args.state_dir.clone());
-    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone(), is_guest: true };
+    let place = args.place.place(true);
     let mut probes = probe::all(&place, config);
     probes.retain(|probe| kinds.contains(&probe.kind()));
-    let mut once = Once::new(config.settings(), Runner::new(probes), args);
+    let mut once = Once::new(place, config, Runner::new(probes));
     // I/O errors of disks stand there too.
     let of_log = [ReadingKind::Disks, ReadingKind::KernelLog, ReadingKind::Own];
     if of_log.iter().any(|kind| kinds.contains(kind)) {
@@ -94,17 +88,17 @@ struct Once {
     settings: Settings,
     runner: Runner,
     outstanding: BTreeSet<usize>,
-    host_root: PathBuf,
+    place: Place,
 }
 
 impl Once {
     /// Goes on from what the running agent remembers, if there is one; it writes nothing.
-    fn new(mut settings: Settings, runner: Runner, args: &Args) -> Self {
+    fn new(place: Place, config: &Config, runner: Runner) -> Self {
+        let mut settings = place.settings(config);
         settings.schedule.probes = runner.offers();
-        let known = StateFile::new(&args.state_dir, boot_id()).load().unwrap_or_default();
+        let known = StateFile::new(&place.state_dir, boot_id()).load().unwrap_or_default();
         let agent = known.unwrap_or_else(|| Box::new(Agent::new(settings.clone())));
-        let (outstanding, host_root) = (BTreeSet::new(), args.host_root.clone());
-        let mut once = Self { agent, runner, outstanding, host_root, settings };
+        let mut once = Self { agent, settings, runner, outstanding: BTreeSet::new(), place };
         // The checks start once the log has been read.
         let settings = Settings { schedule: Schedule::default(), ..once.settings.clone() };
         once.apply(Input::Started(settings));
@@ -159,7 +153,7 @@ impl Once {
                         self.on_finished(&finished);
                     }
                 }
-                Output::ReadMounts => match mounts::read(&self.host_root) {
+                Output::ReadMounts => match mounts::read(&self.place.root) {
                     Ok(table) => self.apply(Input::Mounts(&table)),
                     Err(_) => self.apply(Input::MountsUnreadable),
                 },

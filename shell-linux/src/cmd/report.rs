@@ -10,9 +10,10 @@ use fettle_core::node::report::Header;
 
 use crate::clock;
 use crate::config::Config;
+use crate::probe::place::PlaceArgs;
 use crate::probe::rows::{Document, Rows};
 use crate::probe::runner::Runner;
-use crate::probe::{self, Place, role};
+use crate::probe::{self, role};
 use crate::publish::stdout::Format;
 
 /// What to report.
@@ -24,15 +25,9 @@ pub struct Args {
     /// The configuration; by default /etc/fettle/agent.yaml if there is one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the node's file systems are mounted, for an agent in a container
-    #[arg(long, default_value = "/", value_name = "DIR")]
-    pub host_root: PathBuf,
-    /// Where the running agent keeps its state
-    #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
-    pub state_dir: PathBuf,
-    /// The kubelet's directory; what is mounted in its pods/ and plugins/ is a workload's
-    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
-    pub kubelet_dir: PathBuf,
+    /// Where the node and the agent's own files are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// Runs each probe that the documents need, once, and prints them.
@@ -48,13 +43,12 @@ pub async fn run(
 ) -> io::Result<()> {
     let wanted = |document: &Document| args.document.is_none_or(|only| only == *document);
     let documents: Vec<_> = Document::ALL.into_iter().filter(wanted).collect();
-    let (root, state_dir) = (args.host_root.clone(), args.state_dir.clone());
-    let place = Place { root, state_dir, kubelet_dir: args.kubelet_dir.clone(), is_guest: true };
+    let place = args.place.place(true);
     let kinds: Vec<_> = documents.iter().flat_map(|document| kinds(*document)).copied().collect();
     let mut probes = probe::all(&place, config);
     probes.retain(|probe| kinds.contains(&probe.kind()));
     let rows = read(Runner::new(probes), &kinds).await;
-    let role = role::read(config.role, &args.host_root);
+    let role = role::read(config.role, &place.root);
     let header = Header { updated_at: clock::wall(), role };
     let written = documents.iter().map(|document| (*document, rows.write(*document, &header)));
     let written: Vec<_> = written.collect();

@@ -15,6 +15,7 @@ pub mod kernel_log;
 pub mod layers;
 pub mod lvm;
 pub mod memory;
+pub mod place;
 pub mod protected_files;
 pub mod role;
 pub mod rows;
@@ -22,7 +23,6 @@ pub mod runner;
 pub mod space;
 
 use core::time::Duration;
-use std::path::PathBuf;
 
 use fettle_core::catalog::ReadingKind;
 use fettle_core::node::checks::Outcome;
@@ -38,6 +38,7 @@ use self::kernel_clock::KernelClock;
 use self::layers::Layers;
 use self::lvm::Lvm;
 use self::memory::Memory;
+use self::place::Place;
 use self::protected_files::ProtectedFiles;
 use self::rows::Rows;
 use self::space::Space;
@@ -64,19 +65,6 @@ pub trait Probe: Send {
     fn deadline(&self) -> Duration {
         DEADLINE
     }
-}
-
-/// Where the node and the agent's own files are.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// Where the node's file systems are mounted.
-    pub root: PathBuf,
-    /// Where the agent keeps what it must remember.
-    pub state_dir: PathBuf,
-    /// The kubelet's directory.
-    pub kubelet_dir: PathBuf,
-    /// Whether another process keeps the state, so that nothing of it may be changed.
-    pub is_guest: bool,
 }
 
 /// Returns every probe that this agent has.

@@ -2,16 +2,14 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use fettle_core::catalog::{Clear, ConditionType};
 use fettle_core::node::agent::Settings;
-use fettle_core::text::Text;
 use log::warn;
 
 use crate::config::{self, Config};
-use crate::probe::Place;
+use crate::probe::place::{Place, PlaceArgs};
 
 /// What to run.
 #[derive(Debug, clap::Args)]
@@ -28,15 +26,9 @@ pub struct Args {
     /// The kernel log device
     #[arg(long, default_value = "/dev/kmsg", value_name = "PATH")]
     pub kmsg: PathBuf,
-    /// Where the node's file systems are mounted, for an agent in a container
-    #[arg(long, default_value = "/", value_name = "DIR")]
-    pub host_root: PathBuf,
-    /// Where the state is kept across restarts; belongs on a tmpfs
-    #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
-    pub state_dir: PathBuf,
-    /// The kubelet's directory; what is mounted in its pods/ and plugins/ is a workload's
-    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
-    pub kubelet_dir: PathBuf,
+    /// Where the node and the agent's own files are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Write everything that the decisions depend on to this file, for `replay`
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
@@ -54,22 +46,10 @@ pub struct Args {
     pub run_for: Option<Duration>,
 }
 
-impl Args {
-    /// Returns where the node and the agent's own files are.
-    pub(super) fn place(&self) -> Place {
-        let (root, state_dir) = (self.host_root.clone(), self.state_dir.clone());
-        Place { root, state_dir, kubelet_dir: self.kubelet_dir.clone(), is_guest: false }
-    }
-}
-
 /// Returns the configuration's settings under the flags, which win.
-pub(super) fn settings(args: &Args, config: &Config) -> Settings {
-    let mut settings = config.settings();
+pub(super) fn settings(args: &Args, place: &Place, config: &Config) -> Settings {
+    let mut settings = place.settings(config);
     settings.trust_userspace |= args.trust_userspace_kmsg;
-    // The mount table shows paths without links.
-    let directory = args.kubelet_dir.canonicalize().unwrap_or_else(|_| args.kubelet_dir.clone());
-    let directory = directory.as_os_str().as_bytes();
-    settings.kubelet_dir = Text::from_bytes(directory.strip_suffix(b"/").unwrap_or(directory));
     for (condition, clear) in &args.clear {
         if let Some(rule) = settings.clear.get_mut(condition.index()) {
             *rule = *clear;
@@ -119,9 +99,11 @@ pub(super) mod tests {
             config: Some(config),
             trust_userspace_kmsg: false,
             kmsg: PathBuf::from("/dev/null"),
-            host_root: PathBuf::from("/"),
-            state_dir,
-            kubelet_dir: PathBuf::from("/var/lib/kubelet/"),
+            place: PlaceArgs {
+                host_root: PathBuf::from("/"),
+                state_dir,
+                kubelet_dir: PathBuf::from("/nonexistent/kubelet/"),
+            },
             journal: None,
             journal_max: 0,
             clear: vec![(ConditionType::KernelDeadlock, Clear::Held)],
@@ -135,9 +117,10 @@ pub(super) mod tests {
         let args = args(PathBuf::new(), PathBuf::new());
         let text =
             "conditions: {KernelDeadlock: {clear: proof}, ReadonlyFilesystem: {clear: proof}}";
-        let settings = settings(&args, &Config::parse(text).expect("read"));
+        let settings =
+            settings(&args, &args.place.place(false), &Config::parse(text).expect("read"));
         assert_eq!(settings.clear[ConditionType::KernelDeadlock.index()], Clear::Held);
         assert_eq!(settings.clear[ConditionType::ReadonlyFilesystem.index()], Clear::Proof);
-        assert_eq!(settings.kubelet_dir.as_str(), "/var/lib/kubelet");
+        assert_eq!(settings.kubelet_dir.as_str(), "/nonexistent/kubelet");
     }
 }

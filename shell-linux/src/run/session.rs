@@ -18,6 +18,7 @@ use crate::config::{Config, ConfigFile};
 use crate::errors::chain;
 use crate::probe;
 use crate::probe::kernel_log::{Batch, Event};
+use crate::probe::place::Place;
 use crate::probe::runner::{Finished, Runner};
 use crate::publish::metrics::{Observed, Question};
 use crate::publish::stdout::{Format, Printer};
@@ -45,8 +46,7 @@ pub(super) struct Session<'o, W> {
     save_fails: bool,
     /// The kernel log device, to name it.
     kmsg: PathBuf,
-    /// Where the node's file systems are mounted.
-    host_root: PathBuf,
+    place: Place,
     /// When the watchdog last heard of the agent.
     fed: Stamp,
 }
@@ -69,10 +69,11 @@ impl<'o, W: Write> Session<'o, W> {
         out: &'o mut W,
         format: Format,
     ) -> Result<Self, RunError> {
-        let runner = Runner::new(probe::all(&args.place(), &config));
-        let mut settings = settings(args, &config);
+        let place = args.place.place(false);
+        let runner = Runner::new(probe::all(&place, &config));
+        let mut settings = settings(args, &place, &config);
         settings.schedule.probes = runner.offers();
-        let state = StateFile::new(&args.state_dir, boot_id());
+        let state = StateFile::new(&place.state_dir, boot_id());
         let agent = state.load().unwrap_or_else(|problem| {
             warn!("{}", chain(&problem));
             None
@@ -100,7 +101,7 @@ impl<'o, W: Write> Session<'o, W> {
             unsaved,
             save_fails: false,
             kmsg: args.kmsg.clone(),
-            host_root: args.host_root.clone(),
+            place,
             fed: saved,
         };
         session.apply(Input::Started(settings))?;
@@ -124,8 +125,8 @@ impl<'o, W: Write> Session<'o, W> {
         if config.probes_differ(&self.config) {
             warn!("what is looked at has changed: it takes effect when the agent starts again");
         }
-        let old = settings(args, &self.config);
-        let mut new = settings(args, &config);
+        let old = settings(args, &self.place, &self.config);
+        let mut new = settings(args, &self.place, &config);
         self.config = config;
         if old == new {
             info!("read the configuration again: nothing changes for the checks");
@@ -225,7 +226,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     fn read_mounts(&mut self) -> Result<(), RunError> {
-        match mounts::read(&self.host_root) {
+        match mounts::read(&self.place.root) {
             Ok(table) => self.apply(Input::Mounts(&table)),
             Err(problem) => {
                 warn!("cannot read the mount table, so a device counts as the node's: {problem}");
@@ -235,7 +236,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     fn read_task(&mut self, pid: u64) -> Result<(), RunError> {
-        self.apply(Input::Task { pid, state: task::read(&self.host_root, pid) })
+        self.apply(Input::Task { pid, state: task::read(&self.place.root, pid) })
     }
 
     /// One step: journal, core, output.
@@ -264,13 +265,7 @@ impl<'o, W: Write> Session<'o, W> {
     /// Hands on what the turn has written, before the loop waits again.
     pub(super) fn finish_turn(&mut self) -> Result<(), RunError> {
         self.collect_runs()?;
-        self.printer.flush().map_err(RunError::Write)?;
-        if let Some(journal) = &mut self.journal
-            && let Err(problem) = journal.flush()
-        {
-            error!("the journal ends here: {}", chain(&problem));
-            self.journal = None;
-        }
+        self.flush()?;
         let now = clock::stamp();
         let due = match self.unsaved {
             Unsaved::Nothing => false,
@@ -281,6 +276,17 @@ impl<'o, W: Write> Session<'o, W> {
             self.save(now);
         }
         self.feed_watchdog(now);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), RunError> {
+        self.printer.flush().map_err(RunError::Write)?;
+        if let Some(journal) = &mut self.journal
+            && let Err(problem) = journal.flush()
+        {
+            error!("the journal ends here: {}", chain(&problem));
+            self.journal = None;
+        }
         Ok(())
     }
 
@@ -335,7 +341,8 @@ impl<'o, W: Write> Session<'o, W> {
     pub(super) fn end(mut self) -> Result<(), RunError> {
         self.notifier.send("STOPPING=1");
         while !self.step(Input::Stopping)?.is_empty() {}
-        self.finish_turn()?;
+        // A run that has ended meanwhile is left: nothing comes after the summary.
+        self.flush()?;
         self.save(clock::stamp());
         Ok(())
     }
@@ -400,5 +407,21 @@ mod tests {
             assert_eq!(settings.clear[condition.index()], clear, "{content}");
             assert_eq!(session.agent.log().state(), LogState::Live, "{content}");
         }
+    }
+
+    #[test]
+    fn the_summary_is_the_last_line_whichever_checks_have_ended() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let args = args(directory.path().join("agent.yaml"), directory.path().to_owned());
+        let mut out = Vec::new();
+        let session = Session::start(&args, Config::default(), &mut out, Format::Json);
+        let mut session = session.expect("started");
+        session.apply(Input::LogCaughtUp).expect("applied");
+        // The clock, at least, is read by then; its run is not collected.
+        std::thread::sleep(Duration::from_millis(500));
+        session.end().expect("ended");
+        let text = String::from_utf8(out).expect("JSON");
+        let last = text.lines().last().unwrap_or_default();
+        assert!(last.contains(r#""kind":"summary""#), "{text}");
     }
 }

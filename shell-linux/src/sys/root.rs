@@ -1,9 +1,9 @@
 //! Files below a root folder, which no link leads out of.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -109,6 +109,22 @@ impl Root {
         })
     }
 
+    /// Returns `path` as the node would without any link in it.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the operating system says, and [`io::ErrorKind::InvalidInput`] for what the
+    /// kernel can give no path below the root.
+    pub fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        if self.is_own() {
+            return Path::new("/").join(path).canonicalize();
+        }
+        let (root, end) = (self.open_folder()?, self.open(path, OFlags::PATH)?);
+        let (root, end) = (path_of(&root)?, path_of(&end)?);
+        let below = end.strip_prefix(root).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Ok(Path::new("/").join(below))
+    }
+
     /// Returns where the link at `path` leads; `None` if it is no link.
     #[must_use]
     pub fn link(&self, path: &Path) -> Option<PathBuf> {
@@ -170,6 +186,11 @@ impl Root {
     }
 }
 
+/// Returns where in the agent's own root the kernel has opened a file (`proc_pid_fd(5)`).
+fn path_of(file: &OwnedFd) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
 /// Returns whether an error says that there is nothing at a path.
 #[must_use]
 pub fn is_absent(problem: &io::Error) -> bool {
@@ -181,7 +202,6 @@ const ATTEMPTS_MAX: u32 = 16;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -211,6 +231,11 @@ mod tests {
             let read = root.read(Path::new(path), 100).ok();
             assert_eq!(read.as_deref(), want.map(str::as_bytes), "{path}");
         }
+        let real = |path| root.canonicalize(Path::new(path)).ok();
+        assert_eq!(real("/etc/pki/absolute"), Some("/etc/a".into()));
+        assert_eq!(real("/etc/pki/climbing"), Some("/etc/a".into()));
+        assert_eq!(real("/etc/pki/leaving"), None);
+        assert_eq!(real("/.."), Some("/".into()));
         assert_eq!(root.link(Path::new("/etc/pki/absolute")), Some("/etc/a".into()));
         assert_eq!(root.link(Path::new("/etc/a")), None);
     }

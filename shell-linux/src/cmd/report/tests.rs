@@ -50,9 +50,11 @@ async fn print(node: &tempfile::TempDir, document: Option<Document>, format: For
     let args = Args {
         document,
         config: None,
-        host_root: node.path().to_owned(),
-        state_dir: node.path().join("run/fettle"),
-        kubelet_dir: "/var/lib/kubelet".into(),
+        place: PlaceArgs {
+            host_root: node.path().to_owned(),
+            state_dir: node.path().join("run/fettle"),
+            kubelet_dir: "/var/lib/kubelet".into(),
+        },
     };
     let mut out = Vec::new();
     run(&args, &Config::default(), &mut out, format).await.unwrap();
