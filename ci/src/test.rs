@@ -1,12 +1,12 @@
 //! Every check and every test, as the stages of one task.
 //!
-//! A test that needs root or a real kernel stands in `tests/tests/checks.rs` or
-//! `kernel.rs` and is marked `#[ignore = "why"]`, so that `cargo test` runs
-//! anywhere; the stage `kernel` installs what such tests need and runs exactly
-//! the marked ones. Those that need a Kubernetes API server stand in `tests/api/`
-//! and are marked too: the stage `api` builds one and runs them. Tidy fails on one that is not marked. A test that misses
-//! something there fails with a sentence that says what to install; it never
-//! passes by doing nothing.
+//! A test that needs root or a real kernel stands in `tests/tests/checks.rs`,
+//! `kernel.rs` or `metrics.rs`, one that needs a Kubernetes API server in
+//! `tests/api/`. Each is marked `#[ignore = "why"]`, so that `cargo test` runs
+//! anywhere; the stages `kernel` and `api` install what such tests need and run
+//! exactly the marked ones. Tidy fails on one that is not marked. A test that
+//! misses something there fails with a sentence that says what to install; it
+//! never passes by doing nothing.
 
 use std::process::{Command, ExitCode, ExitStatus};
 

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::process::Output;
 
 use fettle_tests::api::server::{ApiServer, Options, shared};
+use fettle_tests::clock::wait_for;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Error};
 use serde_json::Value;
@@ -78,7 +79,7 @@ fn a_service_account_may_nothing_until_it_is_given_rights() {
     let grant = ["create", "clusterrolebinding", "smoke", "--clusterrole=system:node", user];
     printed(&server.kubectl(&admin, &grant, "").unwrap());
     // The authorizer learns of a binding by a watch, a moment later.
-    let allowed = fettle_tests::clock::wait_for(Duration::from_secs(10), || {
+    let allowed = wait_for(Duration::from_secs(10), || {
         Some(server.kubectl(&account, &read, "").unwrap()).filter(|output| output.status.success())
     });
     assert_eq!(printed(&allowed.expect("it may read")), "node/smoke-account\n");

@@ -47,7 +47,7 @@ impl Module {
         format!("apiserver-{}-etcd-{}", self.kubernetes, self.etcd)
     }
 
-    /// Returns the linker's flags: no symbols, and what Kubernetes' own build writes as its version.
+    /// Returns the linker's flags: no symbols, and the version as Kubernetes' build sets it.
     pub(super) fn linker_flags(&self) -> String {
         let mut parts = self.kubernetes.split('.');
         let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());

@@ -6,6 +6,7 @@
 //! deleted with a finalizer stays.
 
 mod authority;
+mod command;
 mod folder;
 mod identity;
 mod port;
@@ -30,6 +31,7 @@ use kube::{Api, Client};
 use crate::clock::now;
 use authority::Authority;
 pub use authority::Pair;
+use command::Ports;
 use folder::Folder;
 pub use identity::{Credential, Identity};
 use process::Process;
@@ -54,19 +56,11 @@ impl Default for Options {
 pub struct ApiServer {
     authority: Authority,
     programs: Programs,
-    port: u16,
-    etcd: Etcd,
-    flags: Vec<String>,
+    ports: Ports,
+    options: Options,
     running: Mutex<Running>,
     // Removed when the processes have ended.
     folder: Folder,
-}
-
-/// Where the store listens.
-#[derive(Debug)]
-struct Etcd {
-    client_port: u16,
-    peer_port: u16,
 }
 
 /// The processes; one that was killed is not there.
@@ -107,9 +101,8 @@ impl ApiServer {
         let server = Self {
             authority,
             programs,
-            port: port::free()?,
-            etcd: Etcd { client_port: port::free()?, peer_port: port::free()? },
-            flags: mode_flags(options),
+            ports: Ports::free()?,
+            options: options.clone(),
             running: Mutex::default(),
             folder,
         };
@@ -121,7 +114,7 @@ impl ApiServer {
     /// Returns the server's URL.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.port)
+        format!("https://127.0.0.1:{}", self.ports.api)
     }
 
     /// Returns the certificate by which clients know the server, in PEM form.
@@ -142,7 +135,9 @@ impl ApiServer {
     /// It does not get ready; the error holds the end of its log.
     pub fn restart(&self) -> Result<()> {
         self.kill();
-        let process = Process::start(self.api_command(), &self.folder.path().join(API_LOG))?;
+        let folder = self.folder.path();
+        let command = command::api(&self.programs, folder, &self.ports, &self.options);
+        let process = Process::start(command, &folder.join(API_LOG))?;
         self.running().api = Some(process);
         self.block_on(|admin| self.wait_ready(admin))
     }
@@ -159,10 +154,11 @@ impl ApiServer {
     /// It does not listen; the error holds the end of its log.
     pub fn start_etcd(&self) -> Result<()> {
         self.kill_etcd();
-        let log = self.folder.path().join(ETCD_LOG);
-        let mut process = Process::start(self.etcd_command(), &log)?;
+        let folder = self.folder.path();
+        let command = command::etcd(&self.programs, folder, &self.ports);
+        let mut process = Process::start(command, &folder.join(ETCD_LOG))?;
         let start = now();
-        while TcpStream::connect(("127.0.0.1", self.etcd.client_port)).is_err() {
+        while TcpStream::connect(("127.0.0.1", self.ports.etcd)).is_err() {
             process.check("etcd", start.elapsed() < READY_LIMIT)?;
             thread::sleep(PAUSE);
         }
@@ -311,37 +307,6 @@ impl ApiServer {
         // A test that failed with it leaves processes, which is all that matters.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn etcd_command(&self) -> Command {
-        let Etcd { client_port, peer_port } = &self.etcd;
-        let client = format!("http://127.0.0.1:{client_port}");
-        let peer = format!("http://127.0.0.1:{peer_port}");
-        let mut command = Command::new(&self.programs.etcd);
-        command.arg("--unsafe-no-fsync").arg("--data-dir").arg(self.folder.path().join("etcd"));
-        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", &format!("default={peer}"), "--log-level", "warn"]);
-        command
-    }
-
-    fn api_command(&self) -> Command {
-        let file = |name: &str| self.folder.path().join(name).display().to_string();
-        let (key, certificate) = (file(authority::SERVER_KEY), file(authority::SERVER_CERTIFICATE));
-        let mut command = Command::new(&self.programs.kube_apiserver);
-        command.args(FIXED_FLAGS).args(&self.flags);
-        command.args([
-            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd.client_port),
-            format!("--secure-port={}", self.port),
-            format!("--cert-dir={}", self.folder.path().display()),
-            format!("--tls-cert-file={certificate}"),
-            format!("--tls-private-key-file={key}"),
-            format!("--client-ca-file={}", file(authority::AUTHORITY)),
-            // The server's own key will do for tokens too; its public half is in the certificate.
-            format!("--service-account-key-file={certificate}"),
-            format!("--service-account-signing-key-file={key}"),
-        ]);
-        command
-    }
 }
 
 impl fmt::Debug for ApiServer {
@@ -352,15 +317,6 @@ impl fmt::Debug for ApiServer {
             .field("folder", &folder)
             .finish_non_exhaustive()
     }
-}
-
-fn mode_flags(options: &Options) -> Vec<String> {
-    let mode: &[&str] = if options.node_restriction {
-        &["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]
-    } else {
-        &["--authorization-mode=RBAC"]
-    };
-    mode.iter().map(|flag| (*flag).to_owned()).chain(options.flags.iter().cloned()).collect()
 }
 
 /// Tells whether the server says that it is ready and has made the namespace that tests use.
@@ -390,18 +346,6 @@ async fn service_account_token(
     let answer = accounts.create_token_request(&name, &PostParams::default(), &request).await?;
     Ok(answer.status.context("the server gave no token")?.token)
 }
-
-/// What every API server here is started with.
-const FIXED_FLAGS: &[&str] = &[
-    "--advertise-address=127.0.0.1",
-    "--allow-privileged=true",
-    "--bind-address=127.0.0.1",
-    // There is no controller that makes service accounts, so pods must do without.
-    "--disable-admission-plugins=ServiceAccount",
-    "--endpoint-reconciler-type=none",
-    "--service-account-issuer=https://kubernetes.default.svc",
-    "--service-cluster-ip-range=10.0.0.0/24",
-];
 
 const API_LOG: &str = "kube-apiserver.log";
 const ETCD_LOG: &str = "etcd.log";
