@@ -4,9 +4,10 @@ use core::time::Duration;
 use std::process::Output;
 
 use fettle_tests::api::server::{ApiServer, Options, shared};
-use fettle_tests::clock::wait_for;
+use fettle_tests::clock::{now, wait_for};
 use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Error};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, Error, ResourceExt as _};
 use serde_json::Value;
 
 #[test]
@@ -17,15 +18,19 @@ fn a_killed_server_comes_back_with_its_objects() {
     let url = server.url();
     server.kill();
     assert!(server.node("smoke-restart").is_err(), "a killed server answers");
+    let start = now();
     server.restart().unwrap();
+    println!("from the start after a crash to ready: {:?}", start.elapsed());
     let after = server.node("smoke-restart").unwrap();
     assert_eq!((server.url(), after.metadata.uid), (url, before.metadata.uid));
 }
 
 #[test]
 #[ignore = "needs a Kubernetes API server"]
-fn a_server_without_its_store_cannot_write_until_that_is_back() {
+fn a_server_without_its_store_cannot_read_until_that_is_back() {
+    let start = now();
     let server = ApiServer::start(&Options::default()).unwrap();
+    println!("from nothing to ready: {:?}", start.elapsed());
     server.kill_etcd();
     let lost = server.block_on(async |client| {
         let limit = Duration::from_secs(5);
@@ -36,6 +41,18 @@ fn a_server_without_its_store_cannot_write_until_that_is_back() {
     server.start_etcd().unwrap();
     server.restart().unwrap();
     server.create_node("smoke-etcd").unwrap();
+}
+
+#[test]
+#[ignore = "needs a Kubernetes API server"]
+fn a_kubelet_has_no_rights_where_only_roles_give_them() {
+    let options = Options { node_restriction: false, flags: Vec::new() };
+    let server = ApiServer::start(&options).unwrap();
+    server.create_node("smoke-roles").unwrap();
+    let kubelet = server.kubelet("smoke-roles").unwrap();
+    let refused = server.kubectl(&kubelet, &["get", "node", "smoke-roles"], "").unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(why.contains("\"system:node:smoke-roles\" cannot get"), "{why}");
 }
 
 #[test]
@@ -119,6 +136,19 @@ fn a_credential_in_files_can_be_rotated() {
     let account = server.service_account("default", "smoke-files", 600).unwrap();
     account.write_to(folder.path()).unwrap();
     assert_eq!(ask(), "system:serviceaccount:default:smoke-files");
+}
+
+#[tokio::test]
+#[ignore = "needs a Kubernetes API server"]
+async fn a_client_reads_certificate_and_key_from_one_file_as_kubelets_keep_them() {
+    let folder = tempfile::tempdir().unwrap();
+    shared().create_node("smoke-pem").unwrap();
+    let path = shared().kubelet("smoke-pem").unwrap().write_to(folder.path()).unwrap();
+    let kubeconfig = Kubeconfig::read_from(path).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    let nodes = Api::<Node>::all(Client::try_from(config).unwrap());
+    assert_eq!(nodes.get("smoke-pem").await.unwrap().name_any(), "smoke-pem");
 }
 
 /// Returns what a program printed that must have succeeded.
