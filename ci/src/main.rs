@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apiserver;
 mod bare;
 mod bench;
 mod command;
@@ -31,6 +32,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Builds the Kubernetes API server of the tests, and prints its folder as the last line.
+    Apiserver,
     /// Shows that the core builds without std and cannot panic.
     Bare,
     /// Measures the agent: benchmarks, then the shipped binary's size, memory and time.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     workspace::enter()?;
     match task {
+        Task::Apiserver => apiserver::run(),
         Task::Bare => stage::run(bare::stages()),
         Task::Bench => stage::run(bench::stages()?),
         Task::Demo(arguments) => demo::run(&arguments),

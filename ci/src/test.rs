@@ -1,22 +1,24 @@
 //! Every check and every test, as the stages of one task.
 //!
-//! A test that needs root or a real kernel stands in `tests/tests/checks.rs` or
-//! `kernel.rs` and is marked `#[ignore = "why"]`, so that `cargo test` runs
-//! anywhere; the stage `kernel` installs what such tests need and runs exactly
-//! the marked ones. Tidy fails on one that is not marked. A test that misses
-//! something there fails with a sentence that says what to install; it never
-//! passes by doing nothing.
+//! A test that needs root or a real kernel stands in `tests/tests/checks.rs`,
+//! `kernel.rs` or `metrics.rs`, one that needs a Kubernetes API server in
+//! `tests/api/`. Each is marked `#[ignore = "why"]`, so that `cargo test` runs
+//! anywhere; the stages `kernel` and `api` install what such tests need and run
+//! exactly the marked ones. Tidy fails on one that is not marked. A test that
+//! misses something there fails with a sentence that says what to install; it
+//! never passes by doing nothing.
 
 use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::apiserver;
 use crate::bare;
 use crate::command;
 use crate::stage::{self, Session, Stage, Tally, say};
 use crate::tidy;
-use crate::tools::{self, Need};
+use crate::tools::{self, Need, Tools};
 use crate::workspace::Workspace;
 
 /// The proof has no std: it is built by itself, in a profile of its own.
@@ -71,7 +73,7 @@ fn quick_stages() -> Vec<Stage> {
 }
 
 fn slow_stages() -> Vec<Stage> {
-    vec![deny(), kernel()]
+    vec![deny(), kernel(), api()]
 }
 
 fn format() -> Stage {
@@ -137,6 +139,19 @@ fn kernel() -> Stage {
         .advice("Read the failed test's message: it names what the machine lacks, or the fault.")
 }
 
+fn api() -> Stage {
+    // Two at a time: they share one server, and mostly wait for it.
+    let only = "--test api -- --ignored --test-threads=2";
+    let line = format!("cargo test {WITH_STD} --locked --no-fail-fast {only}");
+    Stage::function("api", &line.clone(), move |session| {
+        let mut tests = command::parse(&line);
+        apiserver::provide(&mut Tools::default())?.name_to(&mut tests);
+        count_tests(session, &mut tests)
+    })
+    .needs(&[Need::ApiServer, Need::Program("setpriv")])
+    .advice("Run the named test alone, with the folder that `cargo ci apiserver` prints.")
+}
+
 fn replay() -> Stage {
     test_stage("fuzz", "test -p fettle-fuzz --locked --no-fail-fast")
         .advice("Replay the input that the message names; mend the code, keep the input.")
@@ -145,12 +160,15 @@ fn replay() -> Stage {
 fn test_stage(name: &str, arguments: &str) -> Stage {
     let line = format!("cargo {arguments}");
     Stage::function(name, &line.clone(), move |session| {
-        let mut tests = command::parse(&line);
-        let (tally, result) = run_tests(&mut tests, session.say);
-        session.tally.add(tally);
-        result
+        count_tests(session, &mut command::parse(&line))
     })
     .advice("Run the named test alone: cargo test -p CRATE NAME.")
+}
+
+fn count_tests(session: &mut Session, tests: &mut Command) -> Result<()> {
+    let (tally, result) = run_tests(tests, session.say);
+    session.tally.add(tally);
+    result
 }
 
 /// Runs `tests`, shows what they print, and counts their results.

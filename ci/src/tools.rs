@@ -1,13 +1,13 @@
 //! What the stages need on a machine, and how it gets there.
 
-use std::path::{Path, PathBuf};
+use std::path::{self, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::command;
 use crate::stage::say;
+use crate::{apiserver, command};
 
 /// The version of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "0.20.2";
@@ -21,7 +21,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mkfs.xfs", "xfsprogs"),
     ("mount", "mount"),
     ("openssl", "openssl"),
+    ("pip3", "python3-pip"),
     ("promtool", "prometheus"),
+    ("setpriv", "util-linux"),
     ("valgrind", "valgrind"),
     ("vgs", "lvm2"),
 ];
@@ -32,6 +34,8 @@ const SYSTEM_FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// Something that must be there before a stage runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
+    /// A Kubernetes API server, its store and kubectl.
+    ApiServer,
     /// A component of the pinned toolchain.
     Component(&'static str),
     /// The licence and source checker.
@@ -58,6 +62,7 @@ impl Tools {
     /// It is missing and cannot be installed from here; the error says what to install.
     pub(crate) fn provide(&mut self, need: &Need) -> Result<()> {
         match *need {
+            Need::ApiServer => apiserver::provide(self).map(drop),
             Need::Component(name) => rustup("component", name),
             Need::Deny => deny(),
             Need::Program(name) => self.program(name),
@@ -139,10 +144,16 @@ fn deny() -> Result<()> {
     command::run(command::cargo(&install).arg(folder))
 }
 
-fn tools_folder() -> Result<PathBuf> {
-    cache_folder(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
-        .map(|cache| cache.join("tools"))
-        .context("no folder for tools: set FETTLE_CACHE, XDG_CACHE_HOME or HOME")
+/// Returns the folder of what is built or fetched once, whichever workspace asks.
+pub(crate) fn tools_folder() -> Result<PathBuf> {
+    let cache = cache_folder(variable)
+        .context("no folder for tools: set FETTLE_CACHE, XDG_CACHE_HOME or HOME")?;
+    path::absolute(cache.join("tools")).context("the current folder is gone")
+}
+
+/// Returns the path in an environment variable, unless that is empty.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn cache_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
@@ -152,10 +163,16 @@ fn cache_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 }
 
 fn is_installed(program: &str) -> bool {
+    find_program(program).is_some()
+}
+
+/// Returns where `program` stands, also where only root has it in its PATH.
+pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
-        .any(|folder| Path::new(&folder).join(program).is_file())
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
 }
 
 fn package(program: &str) -> Result<&'static str> {

@@ -1,14 +1,21 @@
-//! The one clock of the tests, and waits that end.
+//! The clocks of the tests, and waits that end.
 
 use core::time::Duration;
 use std::thread::sleep;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// Returns the monotonic time.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "a test measures; what it tests reads no clock here")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// Returns the time of day.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "a certificate that a test makes has to be valid")]
+pub fn wall() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Asks `ask` again and again until it has an answer, for at most `limit`.

@@ -1,0 +1,3 @@
+//! What tests need that talk to a Kubernetes API server.
+
+pub mod server;
