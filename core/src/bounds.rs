@@ -172,3 +172,9 @@ pub const BOOT_ID_MAX: usize = 36;
 /// A mark may name every condition (25); each tamper condition may be held (2), the ordered reboots
 /// be recorded (1), the contest change (1), and five things be written.
 pub const PUBLISHED_MAX: usize = 36;
+
+/// Most bytes of the evidence of a fault (decisions, "evidence").
+pub const EVIDENCE_MAX: usize = 32 * 1024;
+
+/// Most kernel records that the evidence of a fault is chosen from (decisions, "evidence").
+pub const EVIDENCE_RECORDS_MAX: usize = 200;

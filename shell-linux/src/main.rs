@@ -41,6 +41,22 @@ enum Output {
     Table,
 }
 
+impl Arguments {
+    /// Fills in the default command.
+    fn or_run(mut self) -> Self {
+        let run = || DefaultRun::parse_from(["fettle-agent"]).args;
+        self.command.get_or_insert_with(|| Command::Run(run()));
+        self
+    }
+}
+
+/// `run` without a flag.
+#[derive(Debug, Parser)]
+struct DefaultRun {
+    #[command(flatten)]
+    args: run::Args,
+}
+
 impl Output {
     /// Returns the format that every command has; Markdown is none.
     const fn format(self) -> Option<Format> {
@@ -55,7 +71,7 @@ impl Output {
 /// What to do.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Follow the kernel log and print each change
+    /// Follow the kernel log, run the checks, and write to the Node (the default)
     Run(run::Args),
     /// Run every check or one, once: exit code 1 is a problem, 2 that nobody can tell
     Check(check::Args),
@@ -73,11 +89,8 @@ enum Command {
     Replay(replay::Args),
 }
 
-/// What to say instead of running against a cluster.
-const NO_CLUSTER: &str = "this version knows no cluster: say `run --standalone`";
-
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse().or_run();
     logger::init(arguments.log_level);
     let watches = matches!(arguments.command, Some(Command::Run(_)));
     match perform(arguments) {
@@ -99,10 +112,7 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let output = arguments.output.and_then(Output::format);
     match arguments.command {
-        None => anyhow::bail!(NO_CLUSTER),
-        Some(Command::Run(args)) if !args.standalone => {
-            anyhow::bail!(NO_CLUSTER)
-        }
+        None => {}
         Some(Command::Run(args)) => {
             runtime()?.block_on(run::run(args, &mut out, output.unwrap_or(Format::Json)))?;
         }

@@ -1,6 +1,9 @@
 //! The one loop: wait, collect an input, step the core, do the outputs.
 
 mod args;
+mod cluster;
+mod evidence;
+mod saver;
 mod session;
 
 use core::net::SocketAddr;
@@ -11,8 +14,10 @@ use std::thread;
 use log::{error, info, warn};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 
+use self::cluster::Cluster;
 use self::session::Session;
 use crate::config::{ConfigError, ConfigFile};
 use crate::probe::{clearings, kernel_log};
@@ -29,6 +34,9 @@ pub enum RunError {
     /// Nothing reads the kernel log any more.
     #[error("the thread that reads the kernel log has ended")]
     Blind,
+    /// It does not know which Node is its own, or who it is.
+    #[error("cannot start: {0}")]
+    Cluster(String),
     /// It does not know what it is meant to do.
     #[error("cannot start")]
     Config(#[source] ConfigError),
@@ -65,7 +73,9 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     let config = ConfigFile::new(args.config.clone()).load().map_err(RunError::Config)?;
     let usual = config.listen;
     let by_file = config.is_set("metrics.listen").then_some(usual);
-    let mut session = Session::start(&args, config, out, format)?;
+    let access = args.cluster().map_err(RunError::Cluster)?;
+    let has_cluster = access.is_some();
+    let mut session = Session::start(&args, config, access, (out, format))?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
     let mut clearings = clearings(&args);
     let mut questions = questions(args.metrics_listen.or(by_file), usual).await?;
@@ -79,6 +89,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             _ = interrupt.recv() => break,
             () = &mut end => break,
             _ = hangup.recv() => session.reload(&args)?,
+            Some(asked) = Cluster::next(&mut session.cluster) => session.on_asked(asked)?,
             batch = batches.recv() => session.on_batch(&batch.ok_or(RunError::Blind)?)?,
             Some(clearing) = clearings.recv() => session.on_clearing(clearing)?,
             Some(question) = questions.recv() => session.on_question(question),
@@ -86,7 +97,13 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             () = wakeup => session.on_wakeup()?,
         }
         session.finish_turn()?;
+        if has_cluster {
+            // However busy the log is, requests are to be sent.
+            yield_now().await;
+        }
     }
+    session.stop()?;
+    session.flush_cluster().await?;
     session.end()
 }
 

@@ -82,6 +82,8 @@ pub struct Counts {
     pub conditions: [u64; ConditionType::COUNT],
     /// Records whose prefix does not parse.
     pub malformed: u64,
+    /// Records that mean something.
+    pub matched: u64,
     /// Times that the kernel said that records were overwritten.
     pub overruns: u64,
     /// Records that user space wrote.

@@ -54,6 +54,8 @@ pub struct Publisher {
     status: Lane,
     /// The patch that is under way.
     patching: Option<StatusPatch>,
+    /// Whether the Node was read since that was sent.
+    is_fresh: bool,
     annotations: Lane,
     annotating: Option<AnnotationPatch>,
     report_due: Option<Instant>,
@@ -115,9 +117,9 @@ pub enum Input<'a> {
     NodeMissing,
     /// The Node was read.
     NodeSeen(NodeView<'a>),
-    /// A patch of the status was answered; its view came before.
+    /// A patch of the status was answered; its view came before, if it could be read.
     StatusAnswered(Answer),
-    /// A patch of the annotations was answered; its view came before.
+    /// A patch of the annotations was answered; its view came before, if it could be read.
     AnnotationsAnswered(Answer),
     /// A request for an event was answered.
     EventAnswered(Answer),
@@ -227,6 +229,7 @@ impl Publisher {
             levels: Levels::default(),
             status: Lane::default(),
             patching: None,
+            is_fresh: false,
             annotations: Lane::default(),
             annotating: None,
             report_due: None,

@@ -1,4 +1,4 @@
-//! The five JSON documents of the health report.
+//! The five JSON documents of the health report, and the evidence of a fault.
 //!
 //! Seed, "Reading conditions and the health report"; fields: decisions, "Fields of the five
 //! documents".
@@ -18,10 +18,10 @@ use core::fmt::Write as _;
 use serde::Serialize;
 
 pub use self::rows::{
-    CertRow, DiskRow, FileSystemRow, Hundredths, LayerRow, ProbeRow, ServiceRow, TamperReport,
-    ThinPoolRow, VolumeGroupRow,
+    CertRow, ConditionRow, DiskRow, FileSystemRow, Hundredths, LayerRow, ProbeRow, RecordRow,
+    ServiceRow, TamperReport, ThinPoolRow, VolumeGroupRow,
 };
-use crate::bounds::{MESSAGE_MAX, REPORT_MAX};
+use crate::bounds::{EVIDENCE_MAX, MESSAGE_MAX, REPORT_MAX};
 use crate::node::reading::{FileChange, ProtectedFile};
 use crate::text::{Text, is_hidden};
 use crate::time::Timestamp;
@@ -132,6 +132,23 @@ where
     document.list("added", 3, paths(FileChange::Added));
     document.list("removed", 2, paths(FileChange::Removed));
     document.list("changed", 1, paths(FileChange::Changed));
+    document.close()
+}
+
+/// Writes what is known of a fault when a condition turns `True`: at most [`EVIDENCE_MAX`] bytes.
+///
+/// Conditions have half of the room; records, newest first, all that is left.
+pub fn write_evidence<'a>(
+    out: &mut [u8],
+    header: &Header,
+    conditions: impl IntoIterator<Item = ConditionRow<'a>>,
+    records: impl IntoIterator<Item = RecordRow<'a>>,
+) -> Written {
+    let limit = out.len().min(EVIDENCE_MAX);
+    let out = out.get_mut(..limit).unwrap_or_default();
+    let mut document = Document::open(out, &Head::new(header), 1, &["conditions", "records"]);
+    document.list("conditions", 2, Some(conditions));
+    document.list("records", 1, Some(records));
     document.close()
 }
 

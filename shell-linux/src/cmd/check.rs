@@ -97,6 +97,7 @@ impl Once {
         let mut settings = place.settings(config);
         settings.schedule.probes = runner.offers();
         let known = StateFile::new(&place.state_dir, boot_id()).load().unwrap_or_default();
+        let known = known.map(|(agent, _)| agent);
         let agent = known.unwrap_or_else(|| Box::new(Agent::new(settings.clone())));
         let mut once = Self { agent, settings, runner, outstanding: BTreeSet::new(), place };
         // The checks start once the log has been read.

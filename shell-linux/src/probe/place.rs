@@ -10,6 +10,9 @@ use log::warn;
 use crate::config::Config;
 use crate::sys::root::{Root, is_absent};
 
+/// Where the agent of a node keeps its state.
+pub const STATE_DIR: &str = "/run/fettle";
+
 /// The flags that every command has which makes readings.
 #[derive(Debug, clap::Args)]
 pub struct PlaceArgs {
@@ -17,7 +20,7 @@ pub struct PlaceArgs {
     #[arg(long, default_value = "/", value_name = "DIR")]
     pub host_root: PathBuf,
     /// Where the running agent keeps its state across restarts; belongs on a tmpfs
-    #[arg(long, default_value = "/run/fettle", value_name = "DIR")]
+    #[arg(long, default_value = STATE_DIR, value_name = "DIR")]
     pub state_dir: PathBuf,
     /// The kubelet's directory, as the node calls it; what is mounted in its pods/ and plugins/ is
     /// a workload's

@@ -18,6 +18,7 @@ use fettle_core::journal::Stamp;
 use fettle_core::node::agent::Agent;
 use fettle_core::node::condition::{Reason, Status};
 use fettle_core::node::log::LogState;
+use fettle_core::node::publisher::{NodeState, Publisher};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,8 +67,18 @@ pub async fn serve(address: SocketAddr) -> io::Result<(SocketAddr, mpsc::Receive
 
 impl Question {
     /// Answers with how the agent is.
-    pub fn answer(self, stamp: Stamp, agent: &Agent, observed: &Observed) {
-        let answer = Answer { metrics: render(stamp, agent, observed), ill: ill(agent) };
+    pub fn answer(
+        self,
+        stamp: Stamp,
+        agent: &Agent,
+        publisher: Option<&Publisher>,
+        observed: &Observed,
+    ) {
+        let mut metrics = render(stamp, agent, observed);
+        if let Some(publisher) = publisher {
+            metrics.push_str(&render_cluster(stamp, publisher));
+        }
+        let answer = Answer { metrics, ill: ill(agent) };
         // Whoever asked may have gone.
         let _ = self.answer.send(answer);
     }
@@ -128,6 +139,45 @@ pub fn render(stamp: Stamp, agent: &Agent, observed: &Observed) -> String {
     }
     page.family("fettle_build_info", "gauge", "The version that runs; always 1.");
     page.sample("fettle_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    page.text
+}
+
+/// Returns the metrics of what is written to the API server.
+#[must_use]
+pub fn render_cluster(stamp: Stamp, publisher: &Publisher) -> String {
+    let mut page = Page { text: String::new() };
+    let name = "fettle_api_requests_total";
+    page.family(name, "counter", "Requests that write to the API server, by kind and result.");
+    for (kind, lane) in publisher.lanes() {
+        let counts = lane.counts();
+        page.sample(name, &[("kind", kind), ("result", "accepted")], counts.accepted);
+        page.sample(name, &[("kind", kind), ("result", "failed")], counts.failed);
+    }
+    let name = "fettle_api_last_accepted_timestamp_seconds";
+    page.family(name, "gauge", "When the API server last accepted a write, by kind.");
+    for (kind, lane) in publisher.lanes() {
+        if let Some(at) = lane.last_accepted() {
+            page.sample(name, &[("kind", kind)], clock::wall_of(stamp, at) / 1000);
+        }
+    }
+    let is_there = matches!(publisher.node(), NodeState::Present { .. });
+    let help = "Whether the agent's Node was found.";
+    page.single("fettle_api_node_found", "gauge", help, u8::from(is_there));
+    let help = "Conditions that the Node does not have as they stand.";
+    page.single("fettle_conditions_unwritten", "gauge", help, publisher.levels().unsettled());
+    let contested = u8::from(publisher.levels().contest().is_some());
+    let help = "Whether somebody else writes a condition of the agent's.";
+    page.single("fettle_conditions_contested", "gauge", help, contested);
+    let counts = publisher.series().counts();
+    let help = "Happenings that events have still to tell.";
+    page.single("fettle_events_waiting", "gauge", help, counts.waiting);
+    for (name, help, count) in [
+        ("fettle_events_told_total", "Happenings that events have told.", counts.written),
+        ("fettle_events_merged_total", "Happenings told without their object.", counts.merged),
+        ("fettle_events_dropped_total", "Happenings that no event tells.", counts.dropped),
+    ] {
+        page.single(name, "counter", help, count);
+    }
     page.text
 }
 

@@ -2,21 +2,33 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fettle_core::catalog::{Clear, ConditionType};
 use fettle_core::node::agent::Settings;
 use log::warn;
 
 use crate::config::{self, Config};
-use crate::probe::place::{Place, PlaceArgs};
+use crate::probe::place::{Place, PlaceArgs, STATE_DIR};
+use crate::publish::kubernetes::access::Source;
 
 /// What to run.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Need no cluster: print each change as one line
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["kubeconfig", "node_name"])]
     pub standalone: bool,
+    /// Who the agent is at the API server; by default its pod's service account, or else the
+    /// kubelet's own kubeconfig
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The Node's name; by default $NODE_NAME, or else the host's name
+    #[arg(long, value_name = "NAME")]
+    pub node_name: Option<String>,
+    /// Where the agent keeps what outlives a boot, ordered reboots and tamper conditions; by default
+    /// /var/lib/fettle, or the state directory if another one is named than the usual
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
     /// The configuration, read again at SIGHUP; by default /etc/fettle/agent.yaml if there is one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -45,6 +57,55 @@ pub struct Args {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub run_for: Option<Duration>,
 }
+
+/// Which Node is the agent's, and who it is there.
+#[derive(Debug)]
+pub(super) struct ClusterAccess {
+    pub(super) source: Source,
+    pub(super) node: String,
+}
+
+impl Args {
+    /// Returns where what outlives a boot is kept.
+    pub(super) fn data_dir(&self) -> &Path {
+        let state = &*self.place.state_dir;
+        // An agent that is tried beside the node's own is another one in this too.
+        let usual =
+            if state == Path::new(STATE_DIR) { Path::new("/var/lib/fettle") } else { state };
+        self.data_dir.as_deref().unwrap_or(usual)
+    }
+
+    /// Returns whose cluster the agent belongs to; none where it needs none.
+    ///
+    /// # Errors
+    ///
+    /// Says where there is nothing to be found, and what to name.
+    pub(super) fn cluster(&self) -> Result<Option<ClusterAccess>, String> {
+        if self.standalone {
+            return Ok(None);
+        }
+        let source = Source::find(self.kubeconfig.clone())?;
+        let named = self.node_name.clone();
+        let named = named.or_else(|| std::env::var("NODE_NAME").ok().filter(|n| !n.is_empty()));
+        let node = named.unwrap_or_else(host_name);
+        let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
+        if node.is_empty() || node.len() > NODE_NAME_MAX || !node.chars().all(is_label) {
+            return Err(format!(
+                "{node:?} is no Node's name: it has up to {NODE_NAME_MAX} of a-z, 0-9, '-' and '.'; \
+                 name the Node with --node-name or NODE_NAME"
+            ));
+        }
+        Ok(Some(ClusterAccess { source, node }))
+    }
+}
+
+/// Returns the host's name as kubelets make a Node's of it: in lower case.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().trim().to_lowercase()
+}
+
+/// Most bytes of an object's name (RFC 1123, as `IsDNS1123Subdomain` has it).
+const NODE_NAME_MAX: usize = 253;
 
 /// Returns the configuration's settings under the flags, which win.
 pub(super) fn settings(args: &Args, place: &Place, config: &Config) -> Settings {
@@ -96,6 +157,9 @@ pub(super) mod tests {
     pub(in crate::run) fn args(config: PathBuf, state_dir: PathBuf) -> Args {
         Args {
             standalone: true,
+            kubeconfig: None,
+            node_name: None,
+            data_dir: None,
             config: Some(config),
             trust_userspace_kmsg: false,
             kmsg: PathBuf::from("/dev/null"),
@@ -110,6 +174,21 @@ pub(super) mod tests {
             metrics_listen: None,
             run_for: None,
         }
+    }
+
+    #[test]
+    fn a_node_is_named_as_nodes_are() {
+        let mut args = args(PathBuf::new(), PathBuf::new());
+        args.standalone = false;
+        args.kubeconfig = Some(PathBuf::from("/x"));
+        for (name, is_right) in
+            [("n1", true), ("a.b-c", true), ("N1", false), ("n/1", false), ("", false)]
+        {
+            args.node_name = Some(name.to_owned());
+            assert_eq!(args.cluster().is_ok(), is_right, "{name}");
+        }
+        args.standalone = true;
+        assert!(args.cluster().unwrap().is_none());
     }
 
     #[test]

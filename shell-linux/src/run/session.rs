@@ -8,10 +8,13 @@ use fettle_core::catalog::EventReason;
 use fettle_core::journal::{Stamp, Step};
 use fettle_core::node::agent::{self, Agent, Input, Output};
 use fettle_core::node::log::LogState;
+use fettle_core::node::publisher;
 use fettle_core::text::Text;
 use log::{error, info, warn};
 
-use super::args::{Args, settings, warn_of};
+use super::args::{Args, ClusterAccess, settings, warn_of};
+use super::cluster::Cluster;
+use super::saver::{Saver, Unsaved};
 use super::{FOREVER, RunError};
 use crate::clock;
 use crate::config::{Config, ConfigFile};
@@ -25,59 +28,50 @@ use crate::publish::stdout::{Format, Printer};
 use crate::store::boot_id;
 use crate::store::clearing::Clearing;
 use crate::store::journal::JournalWriter;
+use crate::store::kept::KeptFile;
 use crate::store::state::StateFile;
 use crate::sys::notify::Notifier;
 use crate::sys::{mounts, task};
 
 /// The core, and everything that its outputs go to.
 pub(super) struct Session<'o, W> {
-    agent: Box<Agent>,
-    config: Config,
+    pub(super) agent: Box<Agent>,
+    pub(super) config: Config,
     printer: Printer<'o, W>,
     pub(super) runner: Runner,
     observed: Observed,
     notifier: Notifier,
     journal: Option<JournalWriter>,
-    state: StateFile,
-    /// When the state was last saved, and whether something has changed since.
-    saved: Stamp,
-    unsaved: Unsaved,
-    /// Whether the last try to save failed.
-    save_fails: bool,
+    saver: Saver,
+    /// Where there is a cluster, all that is known of it.
+    pub(super) cluster: Option<Cluster>,
+    /// What outlives a boot, where that can be read.
+    pub(super) kept: Option<KeptFile>,
     /// The kernel log device, to name it.
     kmsg: PathBuf,
-    place: Place,
+    pub(super) place: Place,
     /// When the watchdog last heard of the agent.
     fed: Stamp,
-}
-
-/// What of the state is not in its file yet.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unsaved {
-    /// Something was told: a restart would tell it again.
-    Told,
-    /// Only the place in the log.
-    Place,
-    /// Nothing.
-    Nothing,
 }
 
 impl<'o, W: Write> Session<'o, W> {
     pub(super) fn start(
         args: &Args,
         config: Config,
-        out: &'o mut W,
-        format: Format,
+        access: Option<ClusterAccess>,
+        (out, format): (&'o mut W, Format),
     ) -> Result<Self, RunError> {
         let place = args.place.place(false);
         let runner = Runner::new(probe::all(&place, &config));
         let mut settings = settings(args, &place, &config);
         settings.schedule.probes = runner.offers();
         let state = StateFile::new(&place.state_dir, boot_id());
-        let agent = state.load().unwrap_or_else(|problem| {
+        let loaded = state.load().unwrap_or_else(|problem| {
             warn!("{}", chain(&problem));
             None
         });
+        let (agent, publisher) =
+            loaded.map_or((None, None), |(agent, publisher)| (Some(agent), publisher));
         let agent = agent.unwrap_or_else(|| Box::new(Agent::new(settings.clone())));
         let journal = args
             .journal
@@ -86,8 +80,9 @@ impl<'o, W: Write> Session<'o, W> {
         let journal = journal.transpose().map_err(RunError::Journal)?;
         warn_of(&settings);
         let printer = Printer::new(out, format);
-        let saved = clock::stamp();
-        let unsaved = Unsaved::Nothing;
+        let kept = KeptFile::open(args.data_dir()).map_err(|problem| error!("{}", chain(&problem)));
+        let cluster = access.map(|access| Cluster::start(access.source, access.node, publisher));
+        let now = clock::stamp();
         let mut session = Self {
             agent,
             config,
@@ -96,15 +91,16 @@ impl<'o, W: Write> Session<'o, W> {
             observed: Observed::default(),
             notifier: Notifier::from_environment(),
             journal,
-            state,
-            saved,
-            unsaved,
-            save_fails: false,
+            saver: Saver::new(state, now),
+            cluster,
+            kept: kept.ok(),
             kmsg: args.kmsg.clone(),
             place,
-            fed: saved,
+            fed: now,
         };
+        session.start_cluster(session.config.reboot)?;
         session.apply(Input::Started(settings))?;
+        session.hold_kept()?;
         session.printer.flush().map_err(RunError::Write)?;
         Ok(session)
     }
@@ -128,6 +124,7 @@ impl<'o, W: Write> Session<'o, W> {
         let old = settings(args, &self.place, &self.config);
         let mut new = settings(args, &self.place, &config);
         self.config = config;
+        self.publish(publisher::Input::Configured { reboots: self.config.reboot })?;
         if old == new {
             info!("read the configuration again: nothing changes for the checks");
             return Ok(());
@@ -142,7 +139,7 @@ impl<'o, W: Write> Session<'o, W> {
     pub(super) fn on_batch(&mut self, batch: &Batch) -> Result<(), RunError> {
         for (event, record) in batch.iter() {
             match event {
-                Event::Record { .. } => self.apply(Input::Record(record))?,
+                Event::Record { .. } => self.on_record(record)?,
                 Event::Overrun => self.apply(Input::LogOverrun)?,
                 Event::Down { errno } => {
                     self.apply(Input::LogDown { errno })?;
@@ -154,9 +151,19 @@ impl<'o, W: Write> Session<'o, W> {
         Ok(())
     }
 
+    fn on_record(&mut self, record: &[u8]) -> Result<(), RunError> {
+        let before = self.agent.counts().matched;
+        self.apply(Input::Record(record))?;
+        if self.agent.counts().matched != before {
+            self.note_record(record);
+        }
+        Ok(())
+    }
+
     pub(super) fn on_wakeup(&mut self) -> Result<(), RunError> {
         self.collect_runs()?;
-        self.apply(Input::Tick)
+        self.apply(Input::Tick)?;
+        self.publish(publisher::Input::Tick)
     }
 
     pub(super) fn on_clearing(&mut self, clearing: Clearing) -> Result<(), RunError> {
@@ -167,7 +174,8 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     pub(super) fn on_question(&self, question: Question) {
-        question.answer(clock::stamp(), &self.agent, &self.observed);
+        let publisher = self.cluster.as_ref().map(|cluster| &*cluster.publisher);
+        question.answer(clock::stamp(), &self.agent, publisher, &self.observed);
     }
 
     pub(super) fn on_finished(&mut self, finished: &Finished) -> Result<(), RunError> {
@@ -176,7 +184,8 @@ impl<'o, W: Write> Session<'o, W> {
         for reading in finished.batch.readings() {
             self.apply(Input::Reading { kind, reading })?;
         }
-        self.apply(Input::CheckEnded { kind, outcome: finished.outcome.clone() })
+        self.apply(Input::CheckEnded { kind, outcome: finished.outcome.clone() })?;
+        self.note_rows(kind, &finished.rows)
     }
 
     fn on_caught_up(&mut self) -> Result<(), RunError> {
@@ -192,7 +201,7 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     /// Steps the core and does what it says, until it asks for nothing more.
-    fn apply(&mut self, input: Input<'_>) -> Result<(), RunError> {
+    pub(super) fn apply(&mut self, input: Input<'_>) -> Result<(), RunError> {
         let is_record = matches!(input, Input::Record(_));
         for output in self.step(input)? {
             match output {
@@ -204,14 +213,20 @@ impl<'o, W: Write> Session<'o, W> {
                 Output::ReadMounts => self.read_mounts()?,
                 Output::ReadTask { pid } => self.read_task(pid)?,
                 Output::Event(event) => {
-                    self.unsaved = Unsaved::Told;
+                    self.saver.note(Unsaved::Told);
                     self.note_event(&event);
+                    self.publish(publisher::Input::Happened(&event))?;
                 }
-                Output::Condition { .. } | Output::Lost { .. } => self.unsaved = Unsaved::Told,
+                Output::Condition { change, condition } => {
+                    self.saver.note(Unsaved::Told);
+                    self.keep_held(condition);
+                    self.publish(publisher::Input::Changed { condition, change })?;
+                }
+                Output::Lost { .. } => self.saver.note(Unsaved::Told),
             }
         }
-        if is_record && self.unsaved == Unsaved::Nothing {
-            self.unsaved = Unsaved::Place;
+        if is_record {
+            self.saver.note(Unsaved::Place);
         }
         Ok(())
     }
@@ -267,13 +282,8 @@ impl<'o, W: Write> Session<'o, W> {
         self.collect_runs()?;
         self.flush()?;
         let now = clock::stamp();
-        let due = match self.unsaved {
-            Unsaved::Nothing => false,
-            Unsaved::Told => now.at.since(self.saved.at) >= self.told_saved_every(),
-            Unsaved::Place => now.at.since(self.saved.at) >= PLACE_SAVED_EVERY,
-        };
-        if due {
-            self.save(now);
+        if self.saver.is_due(now) {
+            self.save_now()?;
         }
         self.feed_watchdog(now);
         Ok(())
@@ -290,9 +300,20 @@ impl<'o, W: Write> Session<'o, W> {
         Ok(())
     }
 
-    /// A flood is saved a few times, not once a turn.
-    const fn told_saved_every(&self) -> Duration {
-        if self.save_fails { SAVE_RETRIED_EVERY } else { TOLD_SAVED_EVERY }
+    /// Saves at the end of this turn, or as soon as that is not too often.
+    pub(super) fn save_soon(&mut self) {
+        self.saver.note(Unsaved::Awaited);
+    }
+
+    /// Saves, and lets go what waited for it.
+    pub(super) fn save_now(&mut self) -> Result<(), RunError> {
+        let is_awaited = self.saver.is_awaited();
+        let publisher = self.cluster.as_ref().map(|cluster| &*cluster.publisher);
+        self.saver.save(clock::stamp(), &self.agent, publisher);
+        if is_awaited {
+            return self.publish(publisher::Input::Saved);
+        }
+        Ok(())
     }
 
     /// Every turn of the loop is a sign of life; systemd need not hear of each.
@@ -305,46 +326,40 @@ impl<'o, W: Write> Session<'o, W> {
         }
     }
 
-    /// What could not be saved is tried again, and said once.
-    fn save(&mut self, now: Stamp) {
-        self.saved = now;
-        match self.state.save(&self.agent) {
-            Ok(()) => {
-                self.unsaved = Unsaved::Nothing;
-                self.save_fails = false;
-            }
-            Err(problem) if !self.save_fails => {
-                self.save_fails = true;
-                warn!("{}; trying again", chain(&problem));
-            }
-            Err(_) => {}
-        }
-    }
-
     pub(super) fn until_wakeup(&self) -> Duration {
-        let now = clock::stamp().at;
+        let now_stamp = clock::stamp();
+        let now = now_stamp.at;
         let core = self.agent.next_wakeup().map(|at| at.since(now));
         let probe = self.runner.next_deadline().map(|at| at.since(now));
-        let saves_every = match self.unsaved {
-            Unsaved::Nothing => None,
-            Unsaved::Place => Some(PLACE_SAVED_EVERY),
-            Unsaved::Told => Some(self.told_saved_every()),
-        };
-        let place = saves_every.map(|every| every.saturating_sub(now.since(self.saved.at)));
+        let save = self.saver.until_due(now_stamp);
         let watchdog = self.notifier.watchdog_interval();
         let watchdog = watchdog.map(|every| every.saturating_sub(now.since(self.fed.at)));
         // A millisecond more, so that the clock has passed the moment, not just reached it.
-        let soonest = [core, probe, place, watchdog].into_iter().flatten().min();
+        let soonest = [core, probe, save, watchdog, Some(self.until_publisher())];
+        let soonest = soonest.into_iter().flatten().min();
         soonest.map_or(FOREVER, |wait| wait.saturating_add(Duration::from_millis(1)))
     }
 
-    pub(super) fn end(mut self) -> Result<(), RunError> {
+    /// Says what is still to be said; nothing is read after it.
+    pub(super) fn stop(&mut self) -> Result<(), RunError> {
         self.notifier.send("STOPPING=1");
-        while !self.step(Input::Stopping)?.is_empty() {}
-        // A run that has ended meanwhile is left: nothing comes after the summary.
-        self.flush()?;
-        self.save(clock::stamp());
-        Ok(())
+        loop {
+            let outputs = self.step(Input::Stopping)?;
+            if outputs.is_empty() {
+                // A run that has ended meanwhile is left: nothing comes after the summary.
+                return self.flush();
+            }
+            for output in outputs {
+                if let Output::Event(event) = output {
+                    self.note_event(&event);
+                    self.publish(publisher::Input::Happened(&event))?;
+                }
+            }
+        }
+    }
+
+    pub(super) fn end(mut self) -> Result<(), RunError> {
+        self.save_now()
     }
 }
 
@@ -366,17 +381,6 @@ fn outage(path: &Path, errno: i32) -> String {
     )
 }
 
-/// How often the place in the log is saved while nothing is told.
-const PLACE_SAVED_EVERY: Duration = Duration::from_secs(1);
-
-/// How often the state is saved at most while a lot is told.
-///
-/// What was told in this time is told again after a crash.
-const TOLD_SAVED_EVERY: Duration = Duration::from_millis(50);
-
-/// How often a state that could not be saved is tried again.
-const SAVE_RETRIED_EVERY: Duration = Duration::from_secs(10);
-
 #[cfg(test)]
 mod tests {
     use fettle_core::catalog::{Clear, ConditionType};
@@ -390,7 +394,7 @@ mod tests {
         let file = directory.path().join("agent.yaml");
         let args = args(file.clone(), directory.path().to_owned());
         let mut out = Vec::new();
-        let session = Session::start(&args, Config::default(), &mut out, Format::Json);
+        let session = Session::start(&args, Config::default(), None, (&mut out, Format::Json));
         let mut session = session.expect("started");
         session.apply(Input::LogCaughtUp).expect("applied");
         for (content, trusts, clear) in [
@@ -414,11 +418,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let args = args(directory.path().join("agent.yaml"), directory.path().to_owned());
         let mut out = Vec::new();
-        let session = Session::start(&args, Config::default(), &mut out, Format::Json);
+        let session = Session::start(&args, Config::default(), None, (&mut out, Format::Json));
         let mut session = session.expect("started");
         session.apply(Input::LogCaughtUp).expect("applied");
         // The clock, at least, is read by then; its run is not collected.
         std::thread::sleep(Duration::from_millis(500));
+        session.stop().expect("stopped");
+        session.stop().expect("stopped");
         session.end().expect("ended");
         let text = String::from_utf8(out).expect("JSON");
         let last = text.lines().last().unwrap_or_default();

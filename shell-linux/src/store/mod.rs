@@ -2,6 +2,7 @@
 
 pub mod clearing;
 pub mod journal;
+pub mod kept;
 pub mod state;
 
 use std::fs::{self, DirBuilder, File};

@@ -9,8 +9,12 @@ use std::path::{Path, PathBuf};
 use fettle_core::bounds::FRAME_MAX;
 use fettle_core::journal::{self, Header};
 use fettle_core::node::agent::Agent;
+use fettle_core::node::publisher::Publisher;
 
 use crate::store;
+
+/// What a state holds; a publisher if it was of an agent with a cluster.
+pub type Loaded = (Box<Agent>, Option<Box<Publisher>>);
 
 /// The file that holds the state.
 #[derive(Debug)]
@@ -76,7 +80,7 @@ impl StateFile {
     /// # Errors
     ///
     /// Says why the file is there but cannot be used.
-    pub fn load(&self) -> Result<Option<Box<Agent>>, StateError> {
+    pub fn load(&self) -> Result<Option<Loaded>, StateError> {
         let bytes = match store::read(&self.path, STATE_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -91,7 +95,14 @@ impl StateFile {
             return Err(StateError::OtherBoot { path: self.path.clone() });
         }
         let mut agent = frames.next().ok_or_else(content)?;
-        journal::read_agent(&mut agent).map(Box::new).map(Some).map_err(|_| content())
+        let agent = journal::read_agent(&mut agent).map(Box::new).map_err(|_| content())?;
+        let publisher = match frames.next().filter(|frame| !frame.is_empty()) {
+            None => None,
+            Some(mut frame) => {
+                Some(journal::read_publisher(&mut frame).map(Box::new).map_err(|_| content())?)
+            }
+        };
+        Ok(Some((agent, publisher)))
     }
 
     /// Replaces the state.
@@ -99,7 +110,7 @@ impl StateFile {
     /// # Errors
     ///
     /// Says what cannot be written; the old state is still there then.
-    pub fn save(&mut self, agent: &Agent) -> Result<(), StateError> {
+    pub fn save(&mut self, agent: &Agent, publisher: Option<&Publisher>) -> Result<(), StateError> {
         let mut bytes = Vec::new();
         self.buffer.resize(FRAME_MAX, 0);
         let too_long = |error| StateError::TooLong { error };
@@ -108,14 +119,18 @@ impl StateFile {
         bytes.extend_from_slice(frame);
         let frame = journal::write_agent(agent, &mut self.buffer).map_err(too_long)?;
         bytes.extend_from_slice(frame);
+        if let Some(publisher) = publisher {
+            let frame = journal::write_publisher(publisher, &mut self.buffer).map_err(too_long)?;
+            bytes.extend_from_slice(frame);
+        }
         self.buffer = Vec::new();
         store::replace(&self.path, &bytes)
             .map_err(|source| StateError::Write { path: self.path.clone(), source })
     }
 }
 
-/// A header and an agent.
-const STATE_BYTES_MAX: usize = 2 * FRAME_MAX;
+/// A header, an agent and a publisher.
+const STATE_BYTES_MAX: usize = 3 * FRAME_MAX;
 
 #[cfg(test)]
 mod tests {
@@ -134,8 +149,11 @@ mod tests {
         let mut agent = Agent::new(Settings::default());
         let record = Input::Record(b"3,7,1,-;EXT4-fs error (device sda1): x");
         let _ = agent.step(Instant::from_millis(1), record);
-        file.save(&agent).unwrap();
-        assert_eq!(file.load().unwrap().as_deref(), Some(&agent));
+        file.save(&agent, None).unwrap();
+        assert_eq!(file.load().unwrap(), Some((Box::new(agent.clone()), None)));
+        let publisher = Publisher::new(7);
+        file.save(&agent, Some(&publisher)).unwrap();
+        assert_eq!(file.load().unwrap(), Some((Box::new(agent), Some(Box::new(publisher)))));
         let other = StateFile::new(directory.path(), "b2".to_owned());
         assert!(matches!(other.load(), Err(StateError::OtherBoot { .. })));
     }
@@ -147,7 +165,7 @@ mod tests {
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, directory.path().join("state.new")).unwrap();
         let mut file = StateFile::new(directory.path(), "b1".to_owned());
-        file.save(&Agent::new(Settings::default())).unwrap();
+        file.save(&Agent::new(Settings::default()), None).unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         assert!(file.load().unwrap().is_some());
 
@@ -163,7 +181,7 @@ mod tests {
     fn garbage_and_halves_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = StateFile::new(directory.path(), "b1".to_owned());
-        file.save(&Agent::new(Settings::default())).unwrap();
+        file.save(&Agent::new(Settings::default()), None).unwrap();
         let whole = fs::read(directory.path().join("state")).unwrap();
         for cut in 0..whole.len() - 1 {
             fs::write(directory.path().join("state"), &whole[..cut]).unwrap();

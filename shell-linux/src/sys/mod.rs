@@ -12,6 +12,7 @@ pub mod notify;
 pub mod nvme;
 pub mod program;
 pub mod pstore;
+pub mod reboot;
 pub mod root;
 pub mod statfs;
 pub mod task;

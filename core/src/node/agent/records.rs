@@ -39,6 +39,9 @@ impl Agent {
         let sequence = record.sequence;
         let mut findings = classify(&record);
         self.block.complete(&record, &mut findings);
+        if !findings.is_empty() {
+            self.counts.matched = self.counts.matched.saturating_add(1);
+        }
         for finding in findings {
             if matches!(finding.detail, Detail::Readonly { .. }) {
                 self.on_readonly(now, finding, outputs);

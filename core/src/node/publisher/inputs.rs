@@ -124,6 +124,7 @@ impl Publisher {
             self.adopt(agent, view, outputs);
         }
         self.node = NodeState::Present { uid };
+        self.is_fresh = true;
         self.version = view.version;
         self.levels.seen(now, agent, view);
         for order in self.clears.see(now, view.clear) {

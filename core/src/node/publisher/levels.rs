@@ -108,6 +108,18 @@ pub enum WriteValue {
     Unturned(Timestamp),
 }
 
+/// How a patch was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// It was not taken, or nobody knows.
+    Lost,
+    /// It was taken.
+    Taken {
+        /// Whether the Node was read since.
+        is_read: bool,
+    },
+}
+
 impl Levels {
     /// Notes that the agent sees a condition otherwise than before.
     pub(super) fn changed(&mut self, condition: ConditionType, change: Change) {
@@ -138,8 +150,8 @@ impl Levels {
     ///
     /// What was sent and is not there is due again. An API server that takes a value and has
     /// another one is somebody else who writes.
-    pub(super) fn answered(&mut self, now: Instant, patch: &StatusPatch, was_accepted: bool) {
-        if was_accepted {
+    pub(super) fn answered(&mut self, now: Instant, patch: &StatusPatch, answered: Answered) {
+        if answered != Answered::Lost {
             for name in &patch.removes {
                 // Full means that nothing more is removed: too little rather than for ever.
                 let _ = self.removed.push(name.clone());
@@ -148,7 +160,7 @@ impl Levels {
         }
         for level in self.levels.iter_mut().filter(|level| level.due == Some(Due::Sent)) {
             level.due = Some(Due::Status);
-            if was_accepted {
+            if answered == (Answered::Taken { is_read: true }) {
                 level.note_foreign(now, None);
             }
         }

@@ -1,6 +1,7 @@
 //! The requests of the three lanes: when they are sent, and what their answers mean.
 
 use super::lane::{Jitter, Lane};
+use super::levels::Answered;
 use super::orders::OperationId;
 use super::series::EventAnswer;
 use super::{
@@ -18,7 +19,7 @@ impl Publisher {
             && let Some(patch) = self.levels.take_due(now, agent)
         {
             self.status.sent();
-            self.patching = Some(patch);
+            (self.patching, self.is_fresh) = (Some(patch), false);
             push(outputs, Output::PatchStatus);
         }
         if is_present
@@ -81,7 +82,12 @@ impl Publisher {
         let Some(patch) = self.patching.take() else {
             return;
         };
-        self.levels.answered(now, &patch, answer == Answer::Accepted);
+        let answered = match answer {
+            Answer::Accepted if self.is_fresh => Answered::Taken { is_read: true },
+            Answer::Accepted => Answered::Taken { is_read: false },
+            Answer::AlreadyExists | Answer::Failed { .. } => Answered::Lost,
+        };
+        self.levels.answered(now, &patch, answered);
         settle(&mut self.status, &mut self.jitter, now, answer);
         self.note_missing(answer);
     }

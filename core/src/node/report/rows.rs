@@ -140,6 +140,37 @@ pub struct CertRow<'a> {
     pub error: Option<&'a str>,
 }
 
+/// A condition, as evidence shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionRow<'a> {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub name: &'a str,
+    /// `True`, `False` or `Unknown`.
+    pub status: &'a str,
+    /// Why, in one word.
+    pub reason: &'a str,
+    /// Why, in a sentence.
+    pub message: &'a str,
+    /// When the status last changed.
+    #[serde(serialize_with = "rfc3339")]
+    pub since: Option<Timestamp>,
+}
+
+/// A record of the kernel log that means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordRow<'a> {
+    /// When the kernel said so.
+    #[serde(serialize_with = "rfc3339")]
+    pub at: Option<Timestamp>,
+    /// Its sequence number.
+    pub sequence: u64,
+    /// What it said.
+    pub text: &'a str,
+}
+
 /// What the document `tamper` shows, without what it shows of the node.
 ///
 /// `L` gives [`LayerRow`]s, `C` each

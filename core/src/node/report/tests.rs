@@ -57,6 +57,43 @@ fn storage_is_as_readers_expect() {
 }
 
 #[test]
+fn evidence_is_as_readers_expect() {
+    let since = Some(HEADER.updated_at);
+    let condition = ConditionRow {
+        name: "ReadonlyFilesystem",
+        status: "True",
+        reason: "FilesystemIsReadOnly",
+        message: "a \"b\"",
+        since,
+    };
+    let record = RecordRow { at: since, sequence: 7, text: "EXT4-fs (sda1): \u{1b}[31mx" };
+    assert_eq!(
+        text(|out| write_evidence(out, &HEADER, [condition], [record])),
+        concat!(
+            r#"{"updatedAt":"2026-11-30T21:21:27Z","role":"worker","conditions":["#,
+            r#"{"type":"ReadonlyFilesystem","status":"True","reason":"FilesystemIsReadOnly","#,
+            r#""message":"a \"b\"","since":"2026-11-30T21:21:27Z"}],"records":["#,
+            r#"{"at":"2026-11-30T21:21:27Z","sequence":7,"text":"EXT4-fs (sda1): \u001B[31mx"}],"#,
+            r#""omitted":0}"#,
+        )
+    );
+}
+
+#[test]
+fn evidence_keeps_to_its_room_and_counts_what_it_leaves_out() {
+    let long = "x".repeat(600);
+    let row = ConditionRow { name: "C", status: "True", reason: "R", message: &long, since: None };
+    let records = (0..200).map(|sequence| RecordRow { at: None, sequence, text: &long });
+    let mut out = vec![0; 2 * EVIDENCE_MAX];
+    let written = write_evidence(&mut out, &HEADER, [row; 25], records);
+    assert!(written.bytes <= EVIDENCE_MAX && written.bytes > EVIDENCE_MAX - 1024);
+    let value: Value = serde_json::from_slice(&out[..written.bytes]).unwrap();
+    let count = |list: &str| u32::try_from(value[list].as_array().unwrap().len()).unwrap();
+    assert!(count("conditions") >= 20);
+    assert_eq!(count("conditions") + count("records") + written.omitted, 225);
+}
+
+#[test]
 fn tamper_is_as_readers_expect() {
     assert_eq!(
         text(|out| write_tamper(out, &HEADER, TAMPER)),
