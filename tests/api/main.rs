@@ -1,4 +1,7 @@
 //! What only a real Kubernetes API server can show.
 
+mod agent;
 mod kubelet;
+mod orders;
+mod rig;
 mod server_smoke;

@@ -327,6 +327,7 @@ impl Agent {
         self.log.restarted();
         self.checks.schedule(now, &self.settings.schedule);
         self.checks_due = Some(now);
+        self.forget_unwanted();
         if !self.lookups.is_empty() {
             push(outputs, Output::ReadMounts);
         }
@@ -343,12 +344,16 @@ impl Agent {
         self.settings = settings;
         self.checks.schedule(now, &self.settings.schedule);
         self.checks_due = Some(now);
+        self.forget_unwanted();
+        self.judge_all(now, ReadingKind::KernelLog, outputs);
+    }
+
+    fn forget_unwanted(&mut self) {
         for (row, stands) in CONDITIONS.iter().zip(&mut self.conditions) {
             if !self.settings.schedule.wants(row.condition) {
                 *stands = Condition::default();
             }
         }
-        self.judge_all(now, ReadingKind::KernelLog, outputs);
     }
 
     fn on_clear(

@@ -146,6 +146,8 @@ pub enum Input<'a> {
         /// The orders that are on disk, oldest first.
         ordered: &'a [Reboot],
     },
+    /// The agent is about to end: what was held back is to be written.
+    Stopping,
     /// Time passed; nothing else did.
     Tick,
 }
@@ -275,6 +277,7 @@ impl Publisher {
                 let start = Start { boot, reboots, ordered };
                 self.on_started(now, agent, &start, &mut outputs);
             }
+            Input::Stopping => self.series.hurry(),
             Input::Tick => {}
         }
         self.levels.end_contests(now);

@@ -321,6 +321,7 @@ impl<W: Write> Session<'_, W> {
     pub(super) async fn flush_cluster(&mut self) -> Result<(), RunError> {
         let end = tokio::time::sleep(FLUSH_WITHIN);
         tokio::pin!(end);
+        self.publish(Input::Stopping)?;
         self.save_now()?;
         while self.cluster.as_ref().is_some_and(is_waiting) {
             let wakeup = tokio::time::sleep(self.until_publisher());

@@ -93,6 +93,7 @@ fn answer(publisher: &mut Publisher, agent: &Agent) {
         Input::RebootFailed { why },
         Input::ReportComplete,
         Input::Saved,
+        Input::Stopping,
         Input::Tick,
     ] {
         black_box(publisher.step(instant(), agent, black_box(input)));

@@ -540,6 +540,18 @@ fn the_watch_over_the_agent_can_be_turned_off_too() {
 }
 
 #[test]
+fn what_a_new_process_does_not_want_any_more_it_forgets() {
+    let mut node = Node::new();
+    node.step(Input::LogCaughtUp);
+    assert!(node.status(ConditionType::KernelDeadlock).is_some());
+    let mut settings = Settings::default();
+    settings.schedule.enabled[ConditionType::KernelDeadlock.index()] = false;
+    node.step(Input::Started(settings));
+    assert_eq!(node.status(ConditionType::KernelDeadlock), None);
+    assert!(node.status(ConditionType::ReadonlyFilesystem).is_some());
+}
+
+#[test]
 fn h01_errors_of_a_floppy_are_events_and_nothing_more() {
     let mut node = Node::new();
     for _ in 0..12 {

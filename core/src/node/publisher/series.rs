@@ -175,6 +175,13 @@ impl SeriesTable {
         self.saved_below = self.next_number;
     }
 
+    /// Lets what waits for its time be written now.
+    pub(super) fn hurry(&mut self) {
+        for series in self.entries.iter_mut().filter(|series| series.waits()) {
+            series.pace = Pace::default();
+        }
+    }
+
     /// Returns whether a series waits only for being saved.
     #[must_use]
     pub(super) fn waits_for_disk(&self) -> bool {
@@ -426,6 +433,19 @@ mod tests {
         table.answered(at(0), create, EventAnswer::Invalid);
         assert_eq!(table.take_due(at(0)), None);
         assert_eq!(table.counts(), SeriesCounts { dropped: 3, ..SeriesCounts::default() });
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_the_time_to_count_on() {
+        let mut table = SeriesTable::default();
+        table.note(at(0), happening(EventReason::IOError, "sda", 1));
+        table.saved();
+        let create = table.take_due(at(0)).unwrap();
+        table.answered(at(0), create, EventAnswer::Accepted);
+        table.note(at(1), happening(EventReason::IOError, "sda", 39));
+        assert_eq!((table.take_due(at(1)), table.due_at()), (None, Some(at(60))));
+        table.hurry();
+        assert_eq!(table.take_due(at(1)).unwrap().verb, EventVerb::Count);
     }
 
     #[test]
