@@ -3,6 +3,7 @@
 //! Needs root, and writes tens of thousands of records to `/dev/kmsg`, marked as a user's. Ends
 //! with an error if a median passes its limit: then measure again on an idle machine first.
 
+mod cluster;
 mod instructions;
 mod kmsg;
 mod process;
@@ -29,6 +30,9 @@ struct Arguments {
     /// How often the agent is started to time its first finding.
     #[arg(long, default_value_t = 20)]
     starts: usize,
+    /// How many faults are timed until the API server has them.
+    #[arg(long, default_value_t = 200)]
+    faults: usize,
     /// How often each mix of records is written.
     #[arg(long, default_value_t = 5)]
     repeats: usize,
@@ -63,6 +67,8 @@ enum Part {
     Agent,
     /// Everything.
     All,
+    /// The running agent with an API server: from a fault to its condition, and at rest.
+    Cluster,
     /// Instructions for one record in the core.
     Instructions,
 }
@@ -83,11 +89,15 @@ fn run() -> Result<()> {
         return way.take(records);
     }
     let mut report = Report::default();
-    if arguments.part != Part::Agent {
+    let wants = |part| arguments.part == part || arguments.part == Part::All;
+    if wants(Part::Instructions) {
         instructions::measure(&mut report)?;
     }
-    if arguments.part != Part::Instructions {
+    if wants(Part::Agent) {
         running::measure(&mut report, arguments.repeats, arguments.starts)?;
+    }
+    if wants(Part::Cluster) {
+        cluster::measure(&mut report, &running::binary()?, arguments.faults)?;
     }
     match arguments.output {
         Output::Json => println!("{}", report.json()),

@@ -38,15 +38,21 @@ pub(crate) struct Memory {
 impl Agent {
     /// Starts the agent with no state of an earlier run.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
+        let mut command = Command::new(binary);
+        command.args(["run", "--standalone", "--trust-userspace-kmsg", "--state-dir"]);
+        Self::start_by(command)
+    }
+
+    /// Starts the agent by `command`, to whose end the state directory is added.
+    pub(crate) fn start_by(mut command: Command) -> Result<Self> {
         let state = tempfile::tempdir_in(TMPFS).context("cannot make a state directory")?;
-        let mut child = Command::new(binary)
-            .args(["run", "--standalone", "--trust-userspace-kmsg", "--state-dir"])
+        let mut child = command
             .arg(state.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("cannot start {}", binary.display()))?;
+            .with_context(|| format!("cannot start {command:?}"))?;
         let output = child.stdout.take().context("its output is a pipe")?;
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {

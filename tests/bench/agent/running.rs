@@ -38,7 +38,7 @@ pub(crate) fn measure(report: &mut Report, repeats: usize, starts: usize) -> Res
 }
 
 /// Returns the shipped binary, or the one beside this program with a word about it.
-fn binary() -> Result<PathBuf> {
+pub(crate) fn binary() -> Result<PathBuf> {
     if let Some(binary) = env::var_os(BINARY_VARIABLE) {
         return Ok(PathBuf::from(binary));
     }

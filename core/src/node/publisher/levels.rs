@@ -376,8 +376,8 @@ fn status(name: &str) -> Option<Status> {
 /// How often every condition is written, changed or not (decisions, "Node writes").
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(300);
 
-/// Patches of the status: a storm of changes is one a second, and so within a second.
-const PATCHES: Rate = Rate { burst: 10, every: Duration::from_secs(1) };
+/// Patches of the status: a storm of changes is two a second, so each is within one.
+const PATCHES: Rate = Rate { burst: 30, every: Duration::from_millis(500) };
 
 /// Patches that change words alone: a fault that goes on says so for some minutes, then four times
 /// a minute.
