@@ -4,6 +4,7 @@
 //!
 //! It never skips. What a test misses is said in a sentence, and the test fails.
 
+pub mod api;
 pub mod clock;
 pub mod hanging;
 pub mod kmsg;

@@ -1,0 +1,3 @@
+//! API servers to test against: a fake, a front that breaks things, and what both must do.
+
+pub mod semantics;
