@@ -41,6 +41,21 @@ pub async fn failures(client: &Client, prefix: &str) -> Vec<String> {
     join_all(CASES.iter().map(run)).await.into_iter().flatten().collect()
 }
 
+/// Checks that what `compact` makes the server forget cannot be watched or listed.
+///
+/// `compact` gets a version, and makes the server forget what came before it.
+///
+/// # Errors
+///
+/// If the server does otherwise.
+pub async fn compaction(
+    client: &Client,
+    prefix: &str,
+    compact: impl AsyncFnOnce(u64) -> Result<()>,
+) -> Result<()> {
+    watches::what_is_forgotten_is_410(Requests::new(client.clone()), prefix, compact).await
+}
+
 macro_rules! cases {
     ($($place:ident: $($name:ident),+;)+) => {
         &[$($(Case {
@@ -59,7 +74,7 @@ pub const CASES: &[Case] = cases! {
         a_condition_without_its_type_is_refused,
         null_deletes_one_annotation,
         a_stale_resource_version_is_a_conflict,
-        a_foreign_uid_is_a_conflict,
+        a_foreign_uid_is_422,
         a_patch_that_changes_nothing_keeps_the_version,
         the_status_sub_resource_ignores_spec,
         the_main_resource_ignores_status,
@@ -70,6 +85,7 @@ pub const CASES: &[Case] = cases! {
         a_body_that_is_not_json_is_400,
         a_deleted_node_is_gone;
     owners:
+        a_bare_node_has_no_owners_before_an_apply,
         each_manager_owns_its_conditions,
         who_writes_a_field_takes_it,
         a_manager_is_named_by_its_user_agent,
@@ -89,7 +105,6 @@ pub const CASES: &[Case] = cases! {
     watches:
         a_watch_goes_on_from_a_version,
         a_watch_without_a_version_begins_with_what_is_there,
-        a_watch_from_an_old_version_is_told_410,
         a_bookmark_comes_before_the_end,
         a_field_selector_narrows_list_and_watch,
         an_unknown_field_selector_is_400,

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::Requests;
 
 const CORE: &str = "/api/v1/namespaces/default/events";
-const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+pub(super) const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
-fn event(name: &str) -> Value {
+pub(super) fn event(name: &str) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": name},
         "eventTime": "2026-01-02T03:04:05.123456Z", "reportingController": "example.org/test",

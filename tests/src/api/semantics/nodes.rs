@@ -119,12 +119,12 @@ pub(super) async fn a_stale_resource_version_is_a_conflict(
     Ok(())
 }
 
-pub(super) async fn a_foreign_uid_is_a_conflict(requests: Requests, name: String) -> Result<()> {
+pub(super) async fn a_foreign_uid_is_422(requests: Requests, name: String) -> Result<()> {
     requests.create(NODES, &node(&name)).await?.ok()?;
     let uid = "00000000-1111-2222-3333-444444444444";
     let patch = json!({"metadata": {"uid": uid, "labels": {"a": "b"}}});
     let path = format!("{NODES}/{name}");
-    requests.merge(&path, &patch).await?.refused(409, "Conflict")?;
+    requests.merge(&path, &patch).await?.refused(422, "Invalid")?;
     Ok(())
 }
 

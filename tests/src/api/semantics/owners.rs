@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::Requests;
-use super::nodes::{NODES, condition, conditions, node, reasons};
+use super::nodes::{NODES, condition, conditions, node as bare, reasons};
 
 /// Returns the entry of `manager` and `operation`.
 fn entry<'a>(node: &'a Value, manager: &str, operation: &str) -> Result<&'a Value> {
@@ -18,18 +18,41 @@ fn owned(entry: &Value) -> &Value {
     &entry["fieldsV1"]["f:status"]["f:conditions"]
 }
 
+/// Returns a Node with a label, so that its owners are recorded from the beginning.
+fn node(name: &str) -> Value {
+    let mut node = bare(name);
+    node["metadata"]["labels"] = json!({"a": "b"});
+    node
+}
+
 fn part(name: &str, conditions: &[Value]) -> Value {
-    let mut part = node(name);
+    let mut part = bare(name);
     part["status"] = json!({"conditions": conditions});
     part
+}
+
+pub(super) async fn a_bare_node_has_no_owners_before_an_apply(
+    requests: Requests,
+    name: String,
+) -> Result<()> {
+    requests.create(NODES, &bare(&name)).await?.ok()?;
+    let path = format!("{NODES}/{name}/status?fieldManager=one");
+    let patch = conditions(&[condition("A", "First")]);
+    let node = requests.strategic(&path, &patch).await?.ok()?;
+    ensure!(node["metadata"]["managedFields"].is_null(), "{node}");
+    let path = format!("{NODES}/{name}/status?fieldManager=two");
+    let node = requests.apply(&path, &part(&name, &[condition("B", "First")])).await?.ok()?;
+    let before = entry(&node, "before-first-apply", "Update")?;
+    ensure!(owned(before)[r#"k:{"type":"A"}"#]["f:reason"].is_object(), "{before}");
+    entry(&node, "two", "Apply")?;
+    Ok(())
 }
 
 pub(super) async fn each_manager_owns_its_conditions(
     requests: Requests,
     name: String,
 ) -> Result<()> {
-    let node = requests.create(NODES, &node(&name)).await?.ok()?;
-    ensure!(node["metadata"]["managedFields"].is_null(), "a bare Node has owners: {node}");
+    requests.create(NODES, &node(&name)).await?.ok()?;
     let path = format!("{NODES}/{name}/status");
     for (manager, kind) in [("one", "A"), ("two", "B")] {
         let path = format!("{path}?fieldManager={manager}");
@@ -89,7 +112,7 @@ pub(super) async fn an_apply_owns_what_it_names(requests: Requests, name: String
     ensure!(*owned(one) == json!({r#"k:{"type":"A"}"#: fields}), "{one}");
     let without = format!("{NODES}/{name}/status");
     let answer = requests.apply(&without, &part(&name, &[condition("A", "First")])).await?;
-    answer.refused(400, "BadRequest")?;
+    answer.refused(422, "Invalid")?;
     Ok(())
 }
 

@@ -47,7 +47,8 @@ impl Answer {
         ensure!(self.code == code, "wanted {code}, got {}: {}", self.code, self.body);
         ensure!(self.body["kind"] == "Status", "no Status: {}", self.body);
         ensure!(self.body["code"] == code, "another code within: {}", self.body);
-        ensure!(self.body["reason"] == reason, "wanted {reason}: {}", self.body);
+        let why = self.body["reason"].as_str().unwrap_or_default();
+        ensure!(why == reason, "wanted {reason}: {}", self.body);
         Ok(self.body)
     }
 }

@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::Requests;
+use super::events::{EVENTS, event};
 use super::nodes::{NODES, node};
 
 /// Returns what happened to the object `name`, such as `ADDED`.
@@ -50,17 +51,29 @@ pub(super) async fn a_watch_without_a_version_begins_with_what_is_there(
     Ok(())
 }
 
-pub(super) async fn a_watch_from_an_old_version_is_told_410(
+pub(super) async fn what_is_forgotten_is_410(
     requests: Requests,
-    name: String,
+    prefix: &str,
+    compact: impl AsyncFnOnce(u64) -> Result<()>,
 ) -> Result<()> {
-    requests.create(NODES, &node(&name)).await?.ok()?;
-    let watch = format!("{NODES}?watch=true&timeoutSeconds=5&resourceVersion=1");
+    let first = requests.create(EVENTS, &event(&format!("{prefix}-0"))).await?.ok()?;
+    let old = requests.get(&format!("{EVENTS}?limit=1")).await?.ok()?;
+    requests.create(EVENTS, &event(&format!("{prefix}-1"))).await?.ok()?;
+    let last = requests.create(EVENTS, &event(&format!("{prefix}-2"))).await?.ok()?;
+    compact(version(&last)?.parse()?).await?;
+    let from = version(&first)?;
+    let watch = format!("{EVENTS}?watch=true&timeoutSeconds=5&resourceVersion={from}");
     let events = requests.watch(&watch).await?;
     ensure!(events.len() == 1, "{events:?}");
     let (kind, status) = (&events[0]["type"], &events[0]["object"]);
     ensure!(kind == "ERROR" && status["kind"] == "Status", "{events:?}");
     ensure!(status["code"] == 410 && status["reason"] == "Expired", "{status}");
+    let exact = format!("{EVENTS}?resourceVersion={from}&resourceVersionMatch=Exact");
+    requests.get(&exact).await?.refused(410, "Expired")?;
+    if let Some(token) = old["metadata"]["continue"].as_str() {
+        let page = requests.get(&format!("{EVENTS}?limit=1&continue={token}")).await?;
+        page.refused(410, "Expired")?;
+    }
     Ok(())
 }
 
@@ -137,9 +150,7 @@ pub(super) async fn initial_events_end_with_a_bookmark(
     let more = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let events = requests.watch(&format!("{watch}{more}")).await?;
     ensure!(kinds(&events, &name) == ["ADDED"], "{events:?}");
-    let last = events.last().context("no event came")?;
-    ensure!(last["type"] == "BOOKMARK", "{last}");
-    let mark = &last["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"];
-    ensure!(mark == "true", "{last}");
+    let mark = &events[1]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"];
+    ensure!(events[1]["type"] == "BOOKMARK" && mark == "true", "{events:?}");
     Ok(())
 }
