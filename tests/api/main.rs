@@ -1,3 +1,3 @@
 //! The tests against an API server, fake or real.
 
-mod given;
+mod fake;

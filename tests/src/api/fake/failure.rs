@@ -37,10 +37,8 @@ impl Failure {
 
     /// Somebody else was faster.
     pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": {why}",
-            resource.qualified()
-        );
+        let message =
+            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified());
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
