@@ -1,3 +1,4 @@
 //! The tests against an API server, fake or real.
 
 mod fake;
+mod proxy;

@@ -118,6 +118,12 @@ impl Fake {
         format!("http://{}", self.listener.address())
     }
 
+    /// Returns the text of a kubeconfig that names it.
+    #[must_use]
+    pub fn kubeconfig(&self, token: Option<&str>) -> String {
+        listen::kubeconfig(&self.url(), token)
+    }
+
     /// Returns a client, to be used in the caller's runtime.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -35,6 +36,21 @@ pub(super) type Body = UnsyncBoxBody<Bytes, Box<dyn core::error::Error + Send + 
 /// Returns a body that is there at once.
 pub(super) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
+}
+
+/// Returns the text of a kubeconfig for a server without TLS.
+pub(super) fn kubeconfig(url: &str, token: Option<&str>) -> String {
+    let mut user = json!({});
+    if let Some(token) = token {
+        user["token"] = json!(token);
+    }
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": url}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "users": [{"name": "test", "user": user}],
+    });
+    config.to_string()
 }
 
 /// The connection ends without an answer.
