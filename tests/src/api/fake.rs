@@ -7,7 +7,8 @@
 //!
 //! It has no types: it keeps fields that a real server drops, and accepts values that a real
 //! server cannot decode. It has no admission, so a new Node gets no taint, and no authorization.
-//! It lists what there is now whatever the version; it deletes no collections.
+//! It lists what there is now whatever the version; it deletes no collections. It knows neither
+//! JSON patches nor sets in label selectors.
 
 mod call;
 mod check;
@@ -97,19 +98,17 @@ impl Fake {
     ///
     /// If this machine gives it no port or no thread.
     pub fn start_with(options: Options) -> Result<Self> {
-        let server = Arc::new(Mutex::new(Server {
-            store: Store::new(options.history_max),
-            names: 0,
-            tokens: None,
-            bookmark_every: options.bookmark_every,
-            resources: options.resources.into(),
-            streaming_lists: options.streaming_lists,
-        }));
+        let server = Arc::new(Mutex::new(Server::new(options)));
         let shared = Arc::clone(&server);
         let listener = Listener::start(move || {
             Ok(Box::new(move |request| serve(Arc::clone(&shared), request).boxed()))
         })?;
-        Ok(Self { server, listener })
+        let fake = Self { server, listener };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let namespace = json!({"metadata": {"name": name}});
+            let _ = fake.ask(&Method::POST, "/api/v1/namespaces", "application/json", &namespace);
+        }
+        Ok(fake)
     }
 
     /// Returns its address, such as `http://127.0.0.1:4321`.
@@ -209,6 +208,17 @@ fn answer(
 }
 
 impl Server {
+    fn new(options: Options) -> Self {
+        Self {
+            store: Store::new(options.history_max),
+            names: 0,
+            tokens: None,
+            bookmark_every: options.bookmark_every,
+            resources: options.resources.into(),
+            streaming_lists: options.streaming_lists,
+        }
+    }
+
     fn authenticate(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let Some(tokens) = &self.tokens else { return Ok(()) };
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());

@@ -69,6 +69,8 @@ macro_rules! cases {
 pub const CASES: &[Case] = cases! {
     nodes:
         a_patch_of_one_condition_keeps_the_others,
+        new_conditions_come_first,
+        the_order_of_conditions_may_be_set,
         a_merge_patch_replaces_all_conditions,
         a_condition_is_deleted_by_its_type,
         a_condition_without_its_type_is_refused,
@@ -87,9 +89,12 @@ pub const CASES: &[Case] = cases! {
     owners:
         a_bare_node_has_no_owners_before_an_apply,
         each_manager_owns_its_conditions,
+        an_event_written_in_both_groups_keeps_the_last_owners,
         who_writes_a_field_takes_it,
         a_manager_is_named_by_its_user_agent,
         an_apply_owns_what_it_names,
+        an_apply_that_changes_nothing_has_no_time,
+        an_apply_to_the_status_of_nothing_is_404,
         an_apply_conflicts_with_other_owners,
         an_apply_removes_what_it_leaves_out;
     events:
@@ -98,6 +103,8 @@ pub const CASES: &[Case] = cases! {
         a_series_is_patched_in,
         a_series_counts_from_two,
         an_event_needs_its_fields,
+        an_event_time_has_six_decimals,
+        an_event_needs_its_namespace,
         a_note_has_at_most_1024_bytes,
         only_the_series_of_an_event_changes,
         a_core_event_may_change,

@@ -86,13 +86,21 @@ impl Call {
 
     /// Returns the name of whoever writes.
     pub(super) fn manager(&self) -> String {
-        let agent = self.user_agent.split(['/', ' ']).next().unwrap_or_default();
-        self.asks("fieldManager").unwrap_or(agent).to_owned()
+        let agent = self.user_agent.split('/').next().filter(|agent| !agent.is_empty());
+        self.asks("fieldManager").or(agent).unwrap_or("unknown").to_owned()
     }
 
-    /// Returns the body as JSON.
+    /// Returns the body as a JSON object.
     pub(super) fn json(&self) -> Result<Value, Failure> {
-        serde_json::from_slice(&self.body).map_err(|error| Failure::bad_request(error.to_string()))
+        let value: Value = serde_json::from_slice(&self.body)
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        if !value.is_object() {
+            return Err(Failure::bad_request("the body is no JSON object"));
+        }
+        if !matches!(value["metadata"], Value::Null | Value::Object(_)) {
+            return Err(Failure::bad_request("metadata is no JSON object"));
+        }
+        Ok(value)
     }
 
     /// Reads the selectors.

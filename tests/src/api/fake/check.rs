@@ -68,6 +68,13 @@ fn complete(resource: &Resource, object: &mut Value) {
             }
         }
     }
+    if matches!(resource.form, Form::CoreEvent | Form::Event) {
+        for part in ["deprecatedSource", "regarding"] {
+            if object[part].is_null() {
+                object[part] = json!({});
+            }
+        }
+    }
     if resource.kind == "Node" {
         let info = &mut object["status"]["nodeInfo"];
         for name in NODE_INFO {
@@ -103,6 +110,7 @@ const NODE_INFO: &[&str] = &[
 pub(super) fn check(resource: &Resource, old: Option<&Value>, new: &Value) -> Result<(), Failure> {
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
     let mut causes = Vec::new();
+    check_times(resource, old.is_some(), new)?;
     if !is_subdomain(name) {
         let said = format!("{name:?}: a lowercase RFC 1123 subdomain must consist of lower case");
         causes.push(invalid("metadata.name", &said));
@@ -122,12 +130,47 @@ pub(super) fn check(resource: &Resource, old: Option<&Value>, new: &Value) -> Re
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(resource, name, &causes)) }
 }
 
+/// Checks the times that a real server could not decode; it says so as 422 only of a patch.
+fn check_times(resource: &Resource, is_patch: bool, event: &Value) -> Result<(), Failure> {
+    let times = [&event["eventTime"], &event["series"]["lastObservedTime"]];
+    let mut times = times.into_iter().filter_map(Value::as_str);
+    let odd = match resource.form {
+        Form::CoreEvent | Form::Event => times.find(|time| !is_micro_time(time)),
+        Form::Plain => None,
+    };
+    let Some(time) = odd else { return Ok(()) };
+    let said = format!("parsing time {time:?} as \"2006-01-02T15:04:05.000000Z07:00\"");
+    if is_patch {
+        return Err(Failure::invalid(resource, "", &[invalid("patch", &said)]));
+    }
+    Err(Failure::bad_request(said))
+}
+
 fn invalid(field: &str, said: &str) -> Cause {
     (field.to_owned(), "FieldValueInvalid", format!("Invalid value: {said}"))
 }
 
 fn required(field: &str) -> Cause {
     (field.to_owned(), "FieldValueRequired", "Required value".to_owned())
+}
+
+/// Tells whether a time has six decimals, as a `MicroTime` has to.
+fn is_micro_time(text: &str) -> bool {
+    let decimals = text.split_once('.').map(|(_, after)| after.bytes());
+    let count = decimals.map_or(0, |bytes| bytes.take_while(u8::is_ascii_digit).count());
+    count == 6 && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+/// Tells whether `name` is one like `example.org/name`, or without the part before the slash.
+fn is_qualified(name: &str) -> bool {
+    let (prefix, name) = name.split_once('/').unwrap_or(("a", name));
+    let is_end = |end: Option<char>| end.is_some_and(|end| end.is_ascii_alphanumeric());
+    let fits = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
+    is_subdomain(prefix)
+        && name.len() <= 63
+        && name.chars().all(fits)
+        && is_end(name.chars().next())
+        && is_end(name.chars().next_back())
 }
 
 fn is_subdomain(name: &str) -> bool {
@@ -161,8 +204,10 @@ fn any_event(resource: &Resource, event: &Value, causes: &mut Vec<Cause>) {
     }
     let is_core = resource.form == Form::CoreEvent;
     let controller = if is_core { "reportingComponent" } else { "reportingController" };
-    if text("reportingController").is_empty() {
-        causes.push(required(controller));
+    match text("reportingController") {
+        "" => causes.push(required(controller)),
+        name if is_qualified(name) => {}
+        _ => causes.push(invalid(controller, "name part must consist of alphanumeric characters")),
     }
     for name in ["reportingInstance", "action", "reason"] {
         match text(name).len() {
@@ -186,7 +231,7 @@ fn new_event(event: &Value, causes: &mut Vec<Cause>) {
         causes.push(invalid("type", "has invalid value"));
     }
     for (name, shown) in RENAMED.iter().filter(|(name, _)| name.starts_with("deprecated")) {
-        if !event[name].is_null() {
+        if !event[name].is_null() && event[name] != json!({}) {
             causes.push(invalid(shown, "needs to be unset"));
         }
     }

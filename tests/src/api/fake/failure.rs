@@ -12,10 +12,14 @@ impl Failure {
     /// Refuses with `code`, `reason` and a message for people.
     pub(super) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         let message: String = message.into();
-        Self(json!({
+        let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": message, "reason": reason, "code": code,
-        }))
+            "message": message, "code": code,
+        });
+        if !reason.is_empty() {
+            status["reason"] = json!(reason);
+        }
+        Self(status)
     }
 
     /// Refuses what cannot be understood.
@@ -55,9 +59,6 @@ impl Failure {
             })
             .collect();
         failure.0["details"] = json!({"name": name, "kind": resource.kind, "causes": causes});
-        if !resource.group.is_empty() {
-            failure.0["details"]["group"] = json!(resource.group);
-        }
         failure
     }
 

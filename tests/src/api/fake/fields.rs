@@ -147,6 +147,9 @@ impl Place<'_> {
         let (before, after) = (self.parts(old), self.parts(new));
         match (&before, &after) {
             (Some(_), Some(_)) => {}
+            _ if old.is_some_and(Value::is_object)
+                && new.is_some_and(Value::is_object)
+                && !self.is_atomic() => {}
             (None, _) if new.is_some_and(Value::is_object) && self.is_always_there() => {}
             (_, _) if new.is_some() => drop(found.changed.insert(self.path.clone())),
             _ => {}
@@ -181,6 +184,7 @@ impl Place<'_> {
     fn parts<'v>(&self, value: Option<&'v Value>) -> Option<Vec<(String, &'v Value)>> {
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
         match value? {
+            _ if self.is_atomic() => None,
             Value::Object(fields) if !fields.is_empty() => {
                 Some(fields.iter().map(|(name, value)| (format!("f:{name}"), value)).collect())
             }
@@ -209,6 +213,11 @@ impl Place<'_> {
         }
     }
 
+    /// Tells whether this is owned as a whole.
+    fn is_atomic(&self) -> bool {
+        matches!(self.path.as_slice(), [top] if top == "f:regarding" || top == "f:related")
+    }
+
     /// Tells whether this is a struct that is never absent in the server's own form.
     fn is_always_there(&self) -> bool {
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
@@ -223,7 +232,6 @@ const ALWAYS_THERE: &[&[&str]] = &[
     &["status", "daemonEndpoints"],
     &["status", "daemonEndpoints", "kubeletEndpoint"],
     &["status", "nodeInfo"],
-    &["regarding"],
     &["deprecatedSource"],
 ];
 

@@ -55,13 +55,25 @@ impl Entry {
     fn write(&self) -> Value {
         let mut entry = json!({
             "manager": self.writer.manager, "operation": self.operation,
-            "apiVersion": self.writer.api_version, "time": self.writer.time,
-            "fieldsType": "FieldsV1", "fieldsV1": fields::to_tree(&self.set),
+            "apiVersion": self.writer.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields::to_tree(&self.set),
         });
+        if !self.writer.time.is_empty() {
+            entry["time"] = json!(self.writer.time);
+        }
         if self.writer.status {
             entry["subresource"] = json!("status");
         }
         entry
+    }
+
+    /// Returns how a conflict names it.
+    fn shown(&self) -> String {
+        let Writer { manager, api_version, .. } = &self.writer;
+        let within = if self.writer.status { " with subresource \"status\"" } else { "" };
+        match self.operation.as_str() {
+            "Update" => format!("{manager:?}{within} using {api_version}"),
+            _ => format!("{manager:?}{within}"),
+        }
     }
 
     fn is(&self, writer: &Writer, operation: &str) -> bool {
@@ -111,6 +123,8 @@ fn after_update(
     let nothing = check::kept(resource, json!({"metadata": {}}));
     let mut found = fields::compare(resource, old.unwrap_or(&nothing), new);
     found.changed.retain(|path| !writer.leaves(resource, path));
+    // Nobody converts fields between the two groups of Events, nor does a real server.
+    entries.retain(|entry| entry.writer.api_version == writer.api_version);
     for entry in &mut entries {
         entry.set.retain(|path| !found.changed.contains(path) && !found.removed.contains(path));
     }
@@ -141,7 +155,9 @@ pub(super) fn applied(
     let mut new = old.cloned().unwrap_or_else(|| json!({"metadata": {}}));
     let mut entries = entries_before_apply(resource, old, writer);
     let mut named = fields::named(resource, part);
-    named.retain(|path| !writer.leaves(resource, path));
+    let is_empty =
+        |path: &Path| fields::at(part, path).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    named.retain(|path| !writer.leaves(resource, path) && !is_empty(path));
     let conflicts = conflicts(&entries, &named, (&new, part), writer);
     if !force && !conflicts.is_empty() {
         return Err(refusal(&conflicts));
@@ -160,8 +176,14 @@ pub(super) fn applied(
     for path in gone.iter().filter(|path| !kept(path)) {
         fields::remove(&mut new, path);
     }
-    let same = mine.filter(|mine| mine.set == named && old == Some(&new));
-    entries.push(same.unwrap_or_else(|| writer.entry("Apply", named)));
+    // An apply that changes nothing has no time of its own.
+    let same = old == Some(&new);
+    let time = if same {
+        mine.map(|mine| mine.writer.time).unwrap_or_default()
+    } else {
+        writer.time.clone()
+    };
+    entries.push(Writer { time, ..writer.clone() }.entry("Apply", named));
     write(&mut new, entries);
     Ok(new)
 }
@@ -192,21 +214,21 @@ fn conflicts(
     let others = entries.iter().filter(|entry| !entry.is(writer, "Apply"));
     let lost = |entry: &Entry| {
         let both = entry.set.intersection(named).filter(|path| differs(path)).cloned();
-        both.map(|path| (entry.writer.manager.clone(), path)).collect::<Vec<_>>()
+        both.map(|path| (entry.shown(), path)).collect::<Vec<_>>()
     };
     others.flat_map(lost).collect()
 }
 
 fn refusal(conflicts: &[(String, Path)]) -> Failure {
     let said = |(manager, path): &(String, Path)| {
-        format!("conflict with {manager:?}: {}", fields::shown(path))
+        format!("conflict with {manager}: {}", fields::shown(path))
     };
     let said: Vec<_> = conflicts.iter().map(said).collect();
     let message = format!("Apply failed with {} conflict(s): {}", said.len(), said.join(", "));
     let mut failure = Failure::new(409, "Conflict", message);
     let cause = |(manager, path): &(String, Path)| {
         json!({
-            "reason": "FieldManagerConflict", "message": format!("conflict with {manager:?}"),
+            "reason": "FieldManagerConflict", "message": format!("conflict with {manager}"),
             "field": fields::shown(path),
         })
     };

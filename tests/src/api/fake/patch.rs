@@ -25,8 +25,6 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
 }
 
 /// Applies a strategic merge patch to an object of `resource`.
-///
-/// The order that `$setElementOrder` asks for is not made: new items come last.
 pub(super) fn strategic(
     resource: &Resource,
     target: &mut Value,
@@ -54,7 +52,8 @@ impl<'a> Strategic<'a> {
                 None if value.is_null() => drop(target.remove(name)),
                 None => {
                     self.path.push(name);
-                    self.field(target.entry(name).or_insert(Value::Null), value)?;
+                    let order = patch.get(&format!("$setElementOrder/{name}"));
+                    self.field(target.entry(name).or_insert(Value::Null), value, order)?;
                     self.path.pop();
                 }
             }
@@ -62,10 +61,15 @@ impl<'a> Strategic<'a> {
         Ok(())
     }
 
-    fn field(&mut self, target: &mut Value, value: &'a Value) -> Result<(), Failure> {
+    fn field(
+        &mut self,
+        target: &mut Value,
+        value: &'a Value,
+        order: Option<&Value>,
+    ) -> Result<(), Failure> {
         match value {
             Value::Object(_) => self.object(target, value),
-            Value::Array(items) => self.list(target, items),
+            Value::Array(items) => self.list(target, items, order.and_then(Value::as_array)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 *target = value.clone();
                 Ok(())
@@ -73,14 +77,25 @@ impl<'a> Strategic<'a> {
         }
     }
 
-    fn list(&mut self, target: &mut Value, patch: &'a [Value]) -> Result<(), Failure> {
+    fn list(
+        &mut self,
+        target: &mut Value,
+        patch: &'a [Value],
+        order: Option<&Vec<Value>>,
+    ) -> Result<(), Failure> {
         let key = self.resource.key_of(&self.path);
         if !target.is_array() || patch.iter().any(|item| is_bare_replace(item, key)) {
             *target = json!([]);
         }
         let Value::Array(target) = target else { return Ok(()) };
         match key {
-            Some(key) => self.keyed(target, patch, key),
+            Some(key) => {
+                let before = target.clone();
+                self.keyed(target, patch, key)?;
+                let order = order.map_or(patch, Vec::as_slice);
+                *target = ordered(core::mem::take(target), (&before, order), key);
+                Ok(())
+            }
             None if self.path == ["metadata", "finalizers"] => {
                 let new = patch.iter().filter(|item| !target.contains(item));
                 let new: Vec<_> = new.cloned().collect();
@@ -119,6 +134,29 @@ impl<'a> Strategic<'a> {
         }
         Ok(())
     }
+}
+
+/// Puts the items of a list in the order of the patch, and the others where they were.
+///
+/// A new item comes before the next that the patch does not name, so mostly first.
+fn ordered(list: Vec<Value>, (before, order): (&[Value], &[Value]), key: &str) -> Vec<Value> {
+    let place = |list: &[Value], item: &Value| {
+        list.iter().position(|other| other.get(key) == item.get(key))
+    };
+    let (mut named, others): (Vec<_>, Vec<_>) =
+        list.into_iter().partition(|item| place(order, item).is_some());
+    named.sort_by_key(|item| place(order, item));
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    let mut merged = Vec::new();
+    while let (Some(one), Some(other)) = (named.peek(), others.peek()) {
+        let is_first = match (place(before, other), place(before, one)) {
+            (Some(other), Some(one)) => other < one,
+            _ => false,
+        };
+        merged.extend(if is_first { others.next() } else { named.next() });
+    }
+    merged.extend(named.chain(others));
+    merged
 }
 
 fn directive(patch: &Value) -> Option<&str> {

@@ -44,6 +44,12 @@ impl Server {
 
     fn create(&mut self, call: &Call) -> Done {
         let mut object = check::kept(&call.resource, sent(call)?);
+        self.check_namespace(call)?;
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty())
+        {
+            let said = "resourceVersion should not be set on objects to be created";
+            return Err(Failure::new(500, "", said));
+        }
         let metadata = &mut object["metadata"];
         if let (None, Some(base)) = (metadata["name"].as_str(), metadata["generateName"].as_str()) {
             self.names += 1;
@@ -57,6 +63,20 @@ impl Server {
         check::check(&call.resource, None, &object)?;
         owners::updated(&call.resource, None, &mut object, &writer(call));
         self.keep(call, &name, object).map(|(_, object)| (201, object))
+    }
+
+    /// Checks that there is the namespace that an object is to be in.
+    fn check_namespace(&self, call: &Call) -> Result<(), Failure> {
+        let of = |resource: &&super::Resource| {
+            resource.group.is_empty() && resource.plural == "namespaces"
+        };
+        match (&call.namespace, self.resources.iter().find(of)) {
+            (Some(name), Some(namespaces)) => {
+                let found = self.store.get(&key(namespaces, "", name));
+                found.map(|_| ()).ok_or_else(|| Failure::not_found(namespaces, name))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Gives a new object what only the server gives.
@@ -114,10 +134,16 @@ impl Server {
             return Err(Failure::new(422, "Invalid", message));
         }
         let mut part = call.json()?;
+        if part["metadata"]["name"].is_null() {
+            part["metadata"]["name"] = json!(name);
+        }
         if let Some(metadata) = part["metadata"].as_object_mut() {
             metadata.remove("managedFields");
         }
         let with = (&writer(call), call.says("force"));
+        if call.status {
+            self.kept(call, name)?;
+        }
         let Some(old) = self.store.get(&Self::key(call, name)).cloned() else {
             let part = check::kept(resource, part);
             let mut object = owners::applied(resource, None, &part, with)?;
@@ -157,6 +183,9 @@ impl Server {
         let given = &new["metadata"]["resourceVersion"];
         if given != version && given.as_str().is_some_and(|given| !given.is_empty()) {
             return Err(Failure::conflict(&call.resource, name, MODIFIED));
+        }
+        if new["metadata"]["name"] != name {
+            return Err(Failure::bad_request("the name of the object is not that of the URL"));
         }
         for field in SERVERS {
             put_back(&old["metadata"], &mut new["metadata"], field);
@@ -207,9 +236,12 @@ impl Server {
         if call.asks("dryRun").is_none() {
             self.store.remove(&Self::key(call, name));
         }
-        let details = json!({
+        let mut details = json!({
             "name": name, "kind": call.resource.plural, "uid": object["metadata"]["uid"],
         });
+        if !call.resource.group.is_empty() {
+            details["group"] = json!(call.resource.group);
+        }
         Ok((
             200,
             json!({
@@ -291,7 +323,8 @@ fn sent(call: &Call) -> Result<Value, Failure> {
     }
     let mut object = call.json()?;
     let resource = &call.resource;
-    if object["kind"] != resource.kind || object["apiVersion"] != resource.api_version() {
+    let is = |name: &str, want: &str| object[name].as_str().is_none_or(|given| given == want);
+    if !is("kind", resource.kind) || !is("apiVersion", &resource.api_version()) {
         let said =
             format!("no {} of {}: {}", resource.kind, resource.api_version(), object["kind"]);
         return Err(Failure::bad_request(said));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Requests;
 
-const CORE: &str = "/api/v1/namespaces/default/events";
+pub(super) const CORE: &str = "/api/v1/namespaces/default/events";
 pub(super) const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
 pub(super) fn event(name: &str) -> Value {
@@ -103,6 +103,29 @@ pub(super) async fn an_event_needs_its_fields(requests: Requests, name: String) 
     let mut counted = event(&name);
     counted["deprecatedCount"] = json!(1);
     requests.create(EVENTS, &counted).await?.refused(422, "Invalid")?;
+    Ok(())
+}
+
+pub(super) async fn an_event_time_has_six_decimals(requests: Requests, name: String) -> Result<()> {
+    for time in
+        ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123Z", "2026-01-02T03:04:05.123456789Z"]
+    {
+        let mut odd = event(&name);
+        odd["eventTime"] = json!(time);
+        requests.create(EVENTS, &odd).await?.refused(400, "BadRequest")?;
+    }
+    requests.create(EVENTS, &event(&name)).await?.ok()?;
+    let odd = json!({"series": {"count": 2, "lastObservedTime": "2026-01-02T03:05:05Z"}});
+    let answer = requests.merge(&format!("{EVENTS}/{name}"), &odd).await?;
+    answer.refused(422, "Invalid")?;
+    Ok(())
+}
+
+pub(super) async fn an_event_needs_its_namespace(requests: Requests, name: String) -> Result<()> {
+    let mut lost = event(&name);
+    lost["regarding"]["namespace"] = json!("absent");
+    let path = EVENTS.replace("default", "absent");
+    requests.create(&path, &lost).await?.refused(404, "NotFound")?;
     Ok(())
 }
 

@@ -51,6 +51,27 @@ pub(super) async fn a_patch_of_one_condition_keeps_the_others(
     Ok(())
 }
 
+pub(super) async fn new_conditions_come_first(requests: Requests, name: String) -> Result<()> {
+    let path = with_two_conditions(&requests, &name).await?;
+    let patch = conditions(&[condition("D", "New"), condition("C", "New")]);
+    let node = requests.strategic(&format!("{path}/status"), &patch).await?.ok()?;
+    ensure!(reasons(&node) == ["D=New", "C=New", "A=First", "B=First"], "{node}");
+    Ok(())
+}
+
+pub(super) async fn the_order_of_conditions_may_be_set(
+    requests: Requests,
+    name: String,
+) -> Result<()> {
+    let path = with_two_conditions(&requests, &name).await?;
+    let mut patch = conditions(&[condition("C", "New")]);
+    patch["status"]["$setElementOrder/conditions"] =
+        json!([{"type": "B"}, {"type": "C"}, {"type": "A"}]);
+    let node = requests.strategic(&format!("{path}/status"), &patch).await?.ok()?;
+    ensure!(reasons(&node) == ["B=First", "C=New", "A=First"], "{node}");
+    Ok(())
+}
+
 pub(super) async fn a_merge_patch_replaces_all_conditions(
     requests: Requests,
     name: String,

@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::Requests;
+use super::events::{CORE, EVENTS, event};
 use super::nodes::{NODES, condition, conditions, node as bare, reasons};
 
 /// Returns the entry of `manager` and `operation`.
@@ -71,6 +72,18 @@ pub(super) async fn each_manager_owns_its_conditions(
     Ok(())
 }
 
+pub(super) async fn an_event_written_in_both_groups_keeps_the_last_owners(
+    requests: Requests,
+    name: String,
+) -> Result<()> {
+    requests.create(&format!("{EVENTS}?fieldManager=one"), &event(&name)).await?.ok()?;
+    let path = format!("{CORE}/{name}?fieldManager=two");
+    let event = requests.merge(&path, &json!({"message": "another"})).await?.ok()?;
+    entry(&event, "two", "Update")?;
+    ensure!(entry(&event, "one", "Update").is_err(), "{event}");
+    Ok(())
+}
+
 pub(super) async fn who_writes_a_field_takes_it(requests: Requests, name: String) -> Result<()> {
     requests.create(NODES, &node(&name)).await?.ok()?;
     let path = format!("{NODES}/{name}/status");
@@ -113,6 +126,33 @@ pub(super) async fn an_apply_owns_what_it_names(requests: Requests, name: String
     let without = format!("{NODES}/{name}/status");
     let answer = requests.apply(&without, &part(&name, &[condition("A", "First")])).await?;
     answer.refused(422, "Invalid")?;
+    Ok(())
+}
+
+pub(super) async fn an_apply_that_changes_nothing_has_no_time(
+    requests: Requests,
+    name: String,
+) -> Result<()> {
+    requests.create(NODES, &node(&name)).await?.ok()?;
+    let path = format!("{NODES}/{name}/status?fieldManager=");
+    let part = part(&name, &[condition("A", "First")]);
+    let before = requests.apply(&format!("{path}one"), &part).await?.ok()?;
+    let after = requests.apply(&format!("{path}two"), &part).await?.ok()?;
+    ensure!(entry(&after, "two", "Apply")?["time"].is_null(), "{after}");
+    ensure!(owned(entry(&after, "one", "Apply")?) == owned(entry(&after, "two", "Apply")?));
+    ensure!(before["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"]);
+    let again = requests.apply(&format!("{path}two"), &part).await?.ok()?;
+    ensure!(again == after, "{after} became {again}");
+    Ok(())
+}
+
+pub(super) async fn an_apply_to_the_status_of_nothing_is_404(
+    requests: Requests,
+    name: String,
+) -> Result<()> {
+    let path = format!("{NODES}/{name}/status?fieldManager=one");
+    let answer = requests.apply(&path, &part(&name, &[condition("A", "First")])).await?;
+    answer.refused(404, "NotFound")?;
     Ok(())
 }
 
