@@ -72,14 +72,12 @@ fn fake(streaming_lists: bool) -> Fake {
 /// Breaks a watch in every way, and each time waits for the next change.
 async fn survives(config: watcher::Config, fake: Fake) {
     let front = Front::start(&Upstream::plain(fake.url())).expect("a front");
-    for (number, end) in [End::Close, End::Cut, End::Expired, End::HalfLine].into_iter().enumerate()
-    {
+    let ends = [End::Close, End::Cut, End::Expired, End::HalfLine];
+    let mut last = "first".to_owned();
+    for (number, end) in ends.into_iter().enumerate() {
         front.inject(Some(1), Asked::is_watch, Fault::Break { lines: 1, end });
         let mut seen = Seen::through(&front, config.clone());
-        seen.sees(
-            if number == 0 { "first".to_owned() } else { format!("{}-c", number - 1) }.as_str(),
-        )
-        .await;
+        seen.sees(&last).await;
         for step in ["a", "b"] {
             label(&fake, &format!("{number}-{step}"));
             seen.sees(&format!("{number}-{step}")).await;
@@ -87,9 +85,10 @@ async fn survives(config: watcher::Config, fake: Fake) {
         front.shut();
         label(&fake, &format!("{number}-unseen"));
         fake.compact();
-        label(&fake, &format!("{number}-c"));
+        last = format!("{number}-last");
+        label(&fake, &last);
         front.open();
-        seen.sees(&format!("{number}-c")).await;
+        seen.sees(&last).await;
         front.heal();
     }
 }
