@@ -4,4 +4,5 @@ mod agent;
 mod kubelet;
 mod orders;
 mod rig;
+mod semantics;
 mod server_smoke;
