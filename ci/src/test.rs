@@ -14,6 +14,7 @@ use clap::Args;
 
 use crate::bare;
 use crate::command;
+use crate::image;
 use crate::stage::{self, Session, Stage, Tally, say};
 use crate::tidy;
 use crate::tools::{self, Need};
@@ -71,7 +72,7 @@ fn quick_stages() -> Vec<Stage> {
 }
 
 fn slow_stages() -> Vec<Stage> {
-    vec![deny(), kernel()]
+    vec![deny(), kernel(), image::stage(), deploy()]
 }
 
 fn format() -> Stage {
@@ -135,6 +136,31 @@ fn kernel() -> Stage {
             Need::Program("promtool"),
         ])
         .advice("Read the failed test's message: it names what the machine lacks, or the fault.")
+}
+
+/// Tests what is installed: the image, the unit, the manifests and the alerts.
+fn deploy() -> Stage {
+    let only = "--test deploy -- --ignored --test-threads=1";
+    let line = format!("cargo test {WITH_STD} --locked --no-fail-fast {only}");
+    let about = format!("{}=... {line}", image::IMAGE_VARIABLE);
+    Stage::function("deploy", &about, move |session| {
+        let mut tests = command::parse(&line);
+        tests.env(image::IMAGE_VARIABLE, image::folder(&Workspace::load()?.target));
+        let (tally, result) = run_tests(&mut tests, session.say);
+        session.tally.add(tally);
+        result
+    })
+    .needs(&[
+        Need::Root,
+        Need::Program("promtool"),
+        Need::Program("qemu-aarch64-static"),
+        Need::Program("systemd-analyze"),
+        Need::Program("systemd-nspawn"),
+        Need::Program("dbus-daemon"),
+    ])
+    .advice(
+        "Read the failed test's message; after a change of the catalogue, write the alerts anew.",
+    )
 }
 
 fn replay() -> Stage {

@@ -8,12 +8,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::command;
 use crate::stage::say;
+use crate::zig;
 
 /// The version of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "0.20.2";
 
 /// Which Debian package brings a program.
 const PACKAGES: &[(&str, &str)] = &[
+    ("dbus-daemon", "dbus"),
     ("fsfreeze", "util-linux"),
     ("g++", "g++"),
     ("losetup", "util-linux"),
@@ -21,7 +23,11 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mkfs.xfs", "xfsprogs"),
     ("mount", "mount"),
     ("openssl", "openssl"),
+    ("pip3", "python3-pip"),
     ("promtool", "prometheus"),
+    ("qemu-aarch64-static", "qemu-user-static"),
+    ("systemd-analyze", "systemd"),
+    ("systemd-nspawn", "systemd-container"),
     ("valgrind", "valgrind"),
     ("vgs", "lvm2"),
 ];
@@ -42,6 +48,8 @@ pub(crate) enum Need {
     Root,
     /// A target of the pinned toolchain.
     Target(&'static str),
+    /// The compiler for other machines.
+    Zigbuild,
 }
 
 /// Installs what is missing, and remembers what it need not do twice.
@@ -64,6 +72,7 @@ impl Tools {
             Need::Root if is_root() => Ok(()),
             Need::Root => bail!("this needs root: run it as root, or use `cargo ci test --quick`"),
             Need::Target(name) => rustup("target", name),
+            Need::Zigbuild => zig::provide(),
         }
     }
 
@@ -139,7 +148,8 @@ fn deny() -> Result<()> {
     command::run(command::cargo(&install).arg(folder))
 }
 
-fn tools_folder() -> Result<PathBuf> {
+/// Returns the folder that tools are kept in from one run to the next.
+pub(crate) fn tools_folder() -> Result<PathBuf> {
     cache_folder(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
         .map(|cache| cache.join("tools"))
         .context("no folder for tools: set FETTLE_CACHE, XDG_CACHE_HOME or HOME")

@@ -6,9 +6,10 @@ use syn::visit::{self, Visit};
 use super::Finding;
 use super::source::Tree;
 
-/// The test programs that the stage `kernel` runs, each as one file or as a folder.
+/// The test programs that the stages `kernel` and `deploy` run, each as one file or as a folder.
 const KERNEL: &[&str] = &[
     "tests/tests/checks.rs",
+    "tests/tests/deploy/",
     "tests/tests/kernel.rs",
     "tests/tests/kernel/",
     "tests/tests/metrics.rs",
