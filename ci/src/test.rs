@@ -157,6 +157,7 @@ fn deploy() -> Stage {
         Need::Program("systemd-analyze"),
         Need::Program("systemd-nspawn"),
         Need::Program("dbus-daemon"),
+        Need::Program("openssl"),
     ])
     .advice(
         "Read the failed test's message; after a change of the catalogue, write the alerts anew.",

@@ -18,7 +18,7 @@ pub(crate) struct Container {
     /// Its process 1, as this machine numbers it.
     init: i32,
     /// Where its console goes.
-    _console: TempDir,
+    console: TempDir,
 }
 
 impl Container {
@@ -27,9 +27,11 @@ impl Container {
         let console = tempfile::tempdir().expect("a directory");
         let log = File::create(console.path().join("log")).expect("a file");
         // An empty root over this machine's /usr: nothing of its /etc and /var is there.
-        let mut nspawn = Command::new("systemd-nspawn")
+        let nspawn = Command::new("systemd-nspawn")
             .args(["--boot", "--keep-unit", "--register=no", "--link-journal=no"])
             .args(["--private-network", "--volatile=yes", "--directory=/"])
+            // Else it keeps from the unit what a node would give it: the log and adjtimex(2).
+            .arg("--capability=CAP_SYSLOG,CAP_SYS_TIME")
             .arg(format!("--machine=fettle-{}", std::process::id()))
             .args(binds)
             .args(["systemd.unit=basic.target", "systemd.firstboot=off"])
@@ -38,25 +40,35 @@ impl Container {
             .stderr(log)
             .spawn()
             .expect("systemd-nspawn is there: install the Debian package systemd-container");
-        let said = || fs::read_to_string(console.path().join("log")).unwrap_or_default();
-        let init = wait_for(LIMIT, || {
-            assert!(nspawn.try_wait().expect("it is ours").is_none(), "{}", said());
-            child_of(nspawn.id())
-        });
-        let init = init.unwrap_or_else(|| panic!("it never had a process 1: {}", said()));
-        let container = Self { nspawn, init, _console: console };
-        let is_up = || {
-            let (_, state) = container.run(&["systemctl", "is-system-running"]);
-            matches!(state.trim(), "running" | "degraded").then_some(())
-        };
-        let up = wait_for(LIMIT, is_up);
-        assert!(up.is_some(), "it never came up");
+        let mut container = Self { nspawn, init: 0, console };
+        let up = wait_for(LIMIT, || container.is_up().then_some(()));
+        assert!(up.is_some(), "it never came up: {}", container.said());
         container
+    }
+
+    /// Returns whether it has booted.
+    ///
+    /// The first child of nspawn is not yet process 1: it makes that one and ends.
+    fn is_up(&mut self) -> bool {
+        let ended = self.nspawn.try_wait().expect("it is ours");
+        assert!(ended.is_none(), "{ended:?}: {}", self.said());
+        let Some(init) = child_of(self.nspawn.id()) else {
+            return false;
+        };
+        self.init = init;
+        let (_, state) = self.run(&["systemctl", "is-system-running"]);
+        matches!(state.trim(), "running" | "degraded")
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.console.path().join("log")).unwrap_or_default()
     }
 
     /// Runs a program in it, and returns whether it succeeded, and what it said.
     pub(crate) fn run(&self, arguments: &[&str]) -> (bool, String) {
-        run(Command::new("nsenter")
+        // What does not answer fails, and holds up nothing.
+        run(Command::new("timeout")
+            .args(["60", "nsenter"])
             .arg(format!("--target={}", self.init))
             .arg("--all")
             .args(arguments)
