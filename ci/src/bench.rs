@@ -6,19 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use crate::command;
+use crate::image;
 use crate::stage::{Session, Stage};
 use crate::tools::Need;
 use crate::workspace::Workspace;
-
-/// The target of the shipped binary: static, without glibc.
-const TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// Tells the benchmarks where the shipped binary is.
 const BINARY_VARIABLE: &str = "FETTLE_DIST_BINARY";
 
 /// Makes the stages `dist`, `bench` and `agent-bench`.
 pub(crate) fn stages() -> Result<Vec<Stage>> {
-    let binary = Workspace::load()?.target.join(TARGET).join("dist/fettle-agent");
+    let binary = image::binary(&Workspace::load()?.target, image::AMD64);
     Ok(vec![
         dist(binary.clone()),
         measure("bench", "bench -p fettle-tests --locked", binary.clone()),
@@ -28,13 +26,13 @@ pub(crate) fn stages() -> Result<Vec<Stage>> {
 }
 
 fn dist(binary: PathBuf) -> Stage {
-    let build = format!("build --profile dist -p fettle-agent --target {TARGET} --locked");
-    Stage::function("dist", &format!("cargo {build}"), move |session| {
-        command::run(&mut command::cargo(&build))?;
+    let about = format!("the shipped binary for {}", image::AMD64);
+    Stage::function("dist", &about, move |session| {
+        command::run(&mut image::build(&[image::AMD64])?)?;
         note_size(session, &binary)
     })
-    .needs(&[Need::Target(TARGET)])
-    .advice("Mend the build; what is shipped must link statically, without a C compiler.")
+    .needs(&image::needs())
+    .advice("Mend the build; what is shipped must link statically.")
 }
 
 fn note_size(session: &mut Session, binary: &Path) -> Result<()> {

@@ -11,11 +11,13 @@ mod bench;
 mod command;
 mod demo;
 mod fuzz;
+mod image;
 mod stage;
 mod test;
 mod tidy;
 mod tools;
 mod workspace;
+mod zig;
 
 use std::process::ExitCode;
 
@@ -42,6 +44,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Searches for inputs that break a parser or a machine.
     Fuzz(fuzz::Arguments),
+    /// Builds the agent for amd64 and arm64, and packs it as one OCI image.
+    Image,
     /// Runs clippy on every crate; a warning is a failure.
     Lint,
     /// Runs every check and every test.
@@ -65,6 +69,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Bench => stage::run(bench::stages()?),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Fuzz(arguments) => stage::run(fuzz::stages(&arguments)?),
+        Task::Image => stage::run(vec![image::stage()]),
         Task::Lint => stage::run(vec![test::lint()]),
         Task::Test(arguments) => test::run(&arguments),
         Task::Tidy => stage::run(vec![tidy::stage()]),

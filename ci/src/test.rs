@@ -1,9 +1,10 @@
 //! Every check and every test, as the stages of one task.
 //!
 //! A test that needs root or a real kernel stands in `tests/tests/checks.rs`,
-//! `kernel.rs` or `metrics.rs`, one that needs a Kubernetes API server in
+//! `kernel.rs` or `metrics.rs`, one of what is installed in `tests/tests/deploy/`,
+//! one that needs a Kubernetes API server in
 //! `tests/api/`. Each is marked `#[ignore = "why"]`, so that `cargo test` runs
-//! anywhere; the stages `kernel` and `api` install what such tests need and run
+//! anywhere; the stages `kernel`, `deploy` and `api` install what such tests need and run
 //! exactly the marked ones. Tidy fails on one that is not marked. A test that
 //! misses something there fails with a sentence that says what to install; it
 //! never passes by doing nothing.
@@ -16,6 +17,7 @@ use clap::Args;
 use crate::apiserver;
 use crate::bare;
 use crate::command;
+use crate::image;
 use crate::stage::{self, Session, Stage, Tally, say};
 use crate::tidy;
 use crate::tools::{self, Need, Tools};
@@ -73,7 +75,7 @@ fn quick_stages() -> Vec<Stage> {
 }
 
 fn slow_stages() -> Vec<Stage> {
-    vec![deny(), kernel(), api()]
+    vec![deny(), kernel(), api(), image::stage(), deploy()]
 }
 
 fn format() -> Stage {
@@ -150,6 +152,30 @@ fn api() -> Stage {
     })
     .needs(&[Need::ApiServer, Need::Program("setpriv")])
     .advice("Run the named test alone, with the folder that `cargo ci apiserver` prints.")
+}
+
+/// Tests what is installed: the image, the unit, the manifests and the alerts.
+fn deploy() -> Stage {
+    let only = "--test deploy -- --ignored --test-threads=1";
+    let line = format!("cargo test {WITH_STD} --locked --no-fail-fast {only}");
+    let about = format!("{}=... {line}", image::IMAGE_VARIABLE);
+    Stage::function("deploy", &about, move |session| {
+        let mut tests = command::parse(&line);
+        tests.env(image::IMAGE_VARIABLE, image::folder(&Workspace::load()?.target));
+        count_tests(session, &mut tests)
+    })
+    .needs(&[
+        Need::Root,
+        Need::Program("promtool"),
+        Need::Program("qemu-aarch64-static"),
+        Need::Program("systemd-analyze"),
+        Need::Program("systemd-nspawn"),
+        Need::Program("dbus-daemon"),
+        Need::Program("openssl"),
+    ])
+    .advice(
+        "Read the failed test's message; after a change of the catalogue, write the alerts anew.",
+    )
 }
 
 fn replay() -> Stage {

@@ -7,13 +7,14 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, bail};
 
 use crate::stage::say;
-use crate::{apiserver, command};
+use crate::{apiserver, command, zig};
 
 /// The version of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "0.20.2";
 
 /// Which Debian package brings a program.
 const PACKAGES: &[(&str, &str)] = &[
+    ("dbus-daemon", "dbus"),
     ("fsfreeze", "util-linux"),
     ("g++", "g++"),
     ("losetup", "util-linux"),
@@ -23,7 +24,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("openssl", "openssl"),
     ("pip3", "python3-pip"),
     ("promtool", "prometheus"),
+    ("qemu-aarch64-static", "qemu-user-static"),
     ("setpriv", "util-linux"),
+    ("systemd-analyze", "systemd"),
+    ("systemd-nspawn", "systemd-container"),
     ("valgrind", "valgrind"),
     ("vgs", "lvm2"),
 ];
@@ -46,6 +50,8 @@ pub(crate) enum Need {
     Root,
     /// A target of the pinned toolchain.
     Target(&'static str),
+    /// The compiler for other machines.
+    Zigbuild,
 }
 
 /// Installs what is missing, and remembers what it need not do twice.
@@ -69,6 +75,7 @@ impl Tools {
             Need::Root if is_root() => Ok(()),
             Need::Root => bail!("this needs root: run it as root, or use `cargo ci test --quick`"),
             Need::Target(name) => rustup("target", name),
+            Need::Zigbuild => zig::provide(),
         }
     }
 

@@ -6,10 +6,11 @@ use syn::{Attribute, ItemFn};
 use super::Finding;
 use super::source::Tree;
 
-/// The test programs that the stages `api` and `kernel` run, each as one file or as a folder.
+/// The test programs of the stages `api`, `deploy` and `kernel`, each as one file or as a folder.
 const MARKED: &[&str] = &[
     "tests/api/",
     "tests/tests/checks.rs",
+    "tests/tests/deploy/",
     "tests/tests/kernel.rs",
     "tests/tests/kernel/",
     "tests/tests/metrics.rs",

@@ -213,6 +213,7 @@ fn push(
         mount_point: shown(path),
         device: local.source.clone(),
         fs_type: local.fs_type.clone(),
+        // Not as `statvfs(3)` has it: a confined agent's own mounts are all read-only.
         read_only: local.stopped,
         ..FileSystemRow::default()
     };
@@ -233,7 +234,6 @@ fn push(
             row.inodes = Some(inodes);
             row.inodes_used = Some(inodes_used);
             row.inodes_used_pct_hundredths = hundredths(inodes_used, inodes);
-            row.read_only |= space.read_only;
         }
         Err(why) => {
             batch.push_unreadable(&name, &why);

@@ -4,9 +4,7 @@
 
 use std::path::Path;
 
-use rustix::fs::{
-    Mode, OFlags, Stat, StatVfs, StatVfsMountFlags, fstat, fstatvfs, major, minor, open,
-};
+use rustix::fs::{Mode, OFlags, Stat, StatVfs, fstat, fstatvfs, major, minor, open};
 use rustix::io::Errno;
 
 /// What a file system says of its space.
@@ -24,8 +22,6 @@ pub struct Space {
     pub inodes: u64,
     /// How many of them are free.
     pub inodes_free: u64,
-    /// Whether nothing can be written through this mount.
-    pub read_only: bool,
 }
 
 /// Reads the space of the file system at `path`.
@@ -49,7 +45,6 @@ fn space(stat: &StatVfs, object: &Stat) -> Space {
         available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
         inodes: stat.f_files,
         inodes_free: stat.f_ffree,
-        read_only: stat.f_flag.contains(StatVfsMountFlags::RDONLY),
     }
 }
 
@@ -66,14 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_and_the_size_of_a_fragment_count() {
+    fn the_size_of_a_fragment_counts() {
         let mut stat = rustix::fs::statvfs("/").unwrap();
         (stat.f_blocks, stat.f_bfree, stat.f_bavail) = (10, 4, u64::MAX);
         (stat.f_bsize, stat.f_frsize) = (4096, 1024);
-        stat.f_flag = StatVfsMountFlags::RDONLY | StatVfsMountFlags::NOSUID;
         let space = space(&stat, &rustix::fs::stat("/").unwrap());
         assert_eq!((space.size_bytes, space.free_bytes), (10_240, 4096));
-        assert_eq!((space.available_bytes, space.read_only), (u64::MAX, true));
+        assert_eq!(space.available_bytes, u64::MAX);
     }
 
     #[test]

@@ -336,5 +336,4 @@ const ROOMY: Space = Space {
     available_bytes: 55,
     inodes: 10,
     inodes_free: 5,
-    read_only: false,
 };
