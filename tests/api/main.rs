@@ -1,6 +1,7 @@
 //! What only a real Kubernetes API server can show.
 
 mod agent;
+mod chaos;
 mod kubelet;
 mod orders;
 mod rig;

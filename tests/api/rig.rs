@@ -2,13 +2,17 @@
 
 use core::time::Duration;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use fettle_tests::api::server::{ApiServer, Identity};
+use fettle_tests::api::proxy::{self, Front, Upstream};
+use fettle_tests::api::server::{ApiServer, Credential, Identity, Pair};
 use fettle_tests::clock::wait_for;
 use fettle_tests::kmsg::FakeLog;
 use fettle_tests::program::{self, Agent};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -33,9 +37,32 @@ impl Rig {
         name: &str,
         identity: impl FnOnce(&ApiServer) -> Identity,
     ) -> Self {
-        server.create_node(name).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = identity(server).write_to(folder.path()).unwrap();
+        Self::with(server, name, folder, kubeconfig)
+    }
+
+    /// Makes the Node `name`, whose agent reaches the API server by a front, as its kubelet.
+    pub(crate) fn behind(server: &'static ApiServer, name: &str) -> (Self, Front) {
+        let Credential::Certificate(Pair { certificate, key }) =
+            server.kubelet(name).unwrap().credential().clone()
+        else {
+            panic!("a kubelet has a certificate");
+        };
+        let identity = proxy::Identity::Certificate {
+            certificate: certificate.into_bytes(),
+            key: key.into_bytes(),
+        };
+        let authority = Some(server.authority_pem().as_bytes().to_vec());
+        let front = Front::start(&Upstream { url: server.url(), authority, identity }).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::write(&kubeconfig, front.kubeconfig(None)).unwrap();
+        (Self::with(server, name, folder, kubeconfig), front)
+    }
+
+    fn with(server: &'static ApiServer, name: &str, folder: TempDir, kubeconfig: PathBuf) -> Self {
+        server.create_node(name).unwrap();
         let name = name.to_owned();
         Self { server, name, folder, kubeconfig, log: FakeLog::new(), said: Vec::new() }
     }
@@ -51,11 +78,6 @@ impl Rig {
 
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.folder.path().join("state")
-    }
-
-    /// Lets the agent use another kubeconfig than its identity's own.
-    pub(crate) fn use_kubeconfig(&mut self, path: &Path) {
-        path.clone_into(&mut self.kubeconfig);
     }
 
     /// Writes the agent's configuration and returns its path.
@@ -123,12 +145,13 @@ impl Rig {
 
     /// Returns every event about the Node.
     pub(crate) fn all_events(&self) -> Vec<Value> {
-        let admin = self.server.admin().unwrap();
-        let arguments = ["get", "events.events.k8s.io", "-n", "default", "-o", "json"];
-        let output = self.server.kubectl(&admin, &arguments, "").unwrap();
-        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let about = |event: &&Value| event["regarding"]["name"] == self.name.as_str();
-        list["items"].as_array().unwrap().iter().filter(about).cloned().collect()
+        let listed = self.server.block_on(async |client| {
+            let events: Api<Event> = Api::namespaced(client, "default");
+            let about = ListParams::default().fields(&format!("regarding.name={}", self.name));
+            Ok(events.list(&about).await?.items)
+        });
+        let events = listed.unwrap().into_iter();
+        events.map(|event| serde_json::to_value(event).unwrap()).collect()
     }
 
     /// Waits until `count` happenings are told under a reason.
