@@ -94,9 +94,18 @@ impl Rig {
 
     /// Starts the agent with further arguments.
     pub(crate) fn start_with(&mut self, more: &[&str]) -> Agent {
+        self.start_as(|rig| {
+            let mut command = rig.command();
+            command.args(more);
+            command
+        })
+    }
+
+    /// Starts the agent by the command that `make` makes.
+    pub(crate) fn start_as(&mut self, make: impl FnOnce(&Self) -> Command) -> Agent {
         // What an agent that was killed has not read stands in its log no longer.
         self.log = FakeLog::new();
-        let agent = Agent::start(self.command().args(more));
+        let agent = Agent::start(&mut make(self));
         for record in &self.said {
             self.log.write(record);
         }
