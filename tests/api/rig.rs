@@ -7,7 +7,7 @@ use std::process::Command;
 
 use fettle_tests::api::proxy::{self, Front, Upstream};
 use fettle_tests::api::server::{ApiServer, Credential, Identity, Pair};
-use fettle_tests::clock::wait_for;
+use fettle_tests::clock::{since_boot_us, wait_every};
 use fettle_tests::kmsg::FakeLog;
 use fettle_tests::program::{self, Agent};
 use k8s_openapi::api::events::v1::Event;
@@ -135,14 +135,14 @@ impl Rig {
     /// Waits until a condition of the Node has a status, and returns it.
     pub(crate) fn wait_condition(&self, name: &str, status: &str) -> Value {
         let is = |condition: Value| (condition["status"] == status).then_some(condition);
-        wait_for(LIMIT, || is(self.condition(name))).unwrap_or_else(|| {
+        wait_every(PAUSE, LIMIT, || is(self.condition(name))).unwrap_or_else(|| {
             panic!("{name} does not become {status} on {}: {}", self.name, self.condition(name))
         })
     }
 
     /// Waits until the Node is as `is` says.
     pub(crate) fn wait_node(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let seen = wait_for(LIMIT, || Some(self.node()).filter(&is));
+        let seen = wait_every(PAUSE, LIMIT, || Some(self.node()).filter(&is));
         seen.unwrap_or_else(|| panic!("{} never has {what}: {}", self.name, self.node()))
     }
 
@@ -166,7 +166,8 @@ impl Rig {
     /// Waits until `count` happenings are told under a reason.
     pub(crate) fn wait_events(&self, reason: &str, count: u64) -> Vec<Value> {
         let told = |events: &[Value]| events.iter().map(happenings).sum::<u64>();
-        let seen = wait_for(LIMIT, || Some(self.events(reason)).filter(|e| told(e) == count));
+        let seen =
+            wait_every(PAUSE, LIMIT, || Some(self.events(reason)).filter(|e| told(e) == count));
         seen.unwrap_or_else(|| panic!("not {count} of {reason}: {:#?}", self.events(reason)))
     }
 
@@ -207,9 +208,5 @@ pub(crate) fn happenings(event: &Value) -> u64 {
     event["series"]["count"].as_u64().unwrap_or(1)
 }
 
-/// Returns the clock of the kernel log.
-fn since_boot_us() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap();
-    seconds * 1_000_000 + u64::try_from(now.tv_nsec).unwrap() / 1_000
-}
+/// Between two looks at the API server, which are not for nothing.
+const PAUSE: Duration = Duration::from_millis(40);

@@ -11,7 +11,7 @@ use fettle_core::journal::{read_header, read_step};
 use fettle_core::node::agent::Input;
 use fettle_core::wire::kmsg::Record;
 use fettle_tests::api::fake::Fake;
-use fettle_tests::clock::wait_for;
+use fettle_tests::clock::{MovedClock, wait_for};
 use fettle_tests::kmsg::{FakeLog, PATH, Voice, Witness, unique_name};
 use fettle_tests::machine::{Disk, Machine, Setting};
 use fettle_tests::program::{
@@ -19,7 +19,6 @@ use fettle_tests::program::{
 };
 use http::Method;
 use rustix::process::Signal;
-use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -529,30 +528,6 @@ const SAVED: Duration = Duration::from_millis(500);
 
 // The clock.
 
-/// Moves the wall clock, and moves it back in the end.
-struct MovedClock {
-    by: Duration,
-}
-
-impl MovedClock {
-    fn forward(by: Duration) -> Self {
-        let now = clock_gettime(ClockId::Realtime);
-        let seconds = i64::try_from(by.as_secs()).expect("it is an hour");
-        let moved = Timespec { tv_sec: now.tv_sec + seconds, ..now };
-        clock_settime(ClockId::Realtime, moved).expect("root may set the clock: CAP_SYS_TIME");
-        Self { by }
-    }
-}
-
-impl Drop for MovedClock {
-    fn drop(&mut self) {
-        let now = clock_gettime(ClockId::Realtime);
-        let seconds = i64::try_from(self.by.as_secs()).expect("it is an hour");
-        let back = Timespec { tv_sec: now.tv_sec - seconds, ..now };
-        clock_settime(ClockId::Realtime, back).expect("it could be moved before");
-    }
-}
-
 #[test]
 #[ignore = "needs root, moves the wall clock by an hour and back"]
 fn a_clock_that_jumps_moves_no_transition_and_repeats_nothing() {
@@ -581,7 +556,7 @@ fn a_clock_that_jumps_moves_no_transition_and_repeats_nothing() {
     };
     log.write("3,1,1,-;EXT4-fs (sda1): Remounting filesystem read-only");
     let before = wait("sda1");
-    let moved = MovedClock::forward(Duration::from_secs(3600));
+    let moved = MovedClock::forward(3600);
     log.write("3,2,1,-;EXT4-fs (sdb1): Remounting filesystem read-only");
     let during = wait("sdb1");
     drop(moved);
