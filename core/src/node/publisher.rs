@@ -262,7 +262,10 @@ impl Publisher {
             Input::AnnotationsAnswered(answer) => self.on_annotations(now, answer),
             Input::EventAnswered(answer) => self.on_event_answer(now, answer),
             Input::ReportComplete => self.report_due = self.report_due.map(|due| due.min(now)),
-            Input::Saved => self.series.saved(),
+            Input::Saved => {
+                self.series.saved();
+                self.clears.saved();
+            }
             Input::RebootRecorded { is_recorded } => {
                 let told = self.reboots.recorded(now, is_recorded);
                 self.tell(now, told);

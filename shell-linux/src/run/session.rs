@@ -170,7 +170,9 @@ impl<'o, W: Write> Session<'o, W> {
         let Clearing { condition, by } = clearing;
         info!("{} is cleared by {by}", condition.row().name);
         self.runner.forget(condition.row().reading);
-        self.apply(Input::ClearByHand { by: Text::display(by), condition })
+        self.apply(Input::ClearByHand { by: Text::display(by), condition })?;
+        // The request is not there any more.
+        self.save_now()
     }
 
     pub(super) fn on_question(&self, question: Question) {

@@ -31,6 +31,7 @@ impl Publisher {
         self.told = None;
         // What this state holds was read from disk.
         self.series.saved();
+        self.clears.saved();
         for step in self.reboots.start(now, start) {
             self.on_reboot_step(now, step, outputs);
         }

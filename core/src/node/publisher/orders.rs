@@ -24,6 +24,8 @@ pub type OperationId = Text<OPERATION_ID_MAX>;
 pub struct ClearOrders {
     /// The value that was acted upon.
     done: Option<Text<CLEAR_VALUE_MAX>>,
+    /// Whether what it asked for is on disk: without the mark, a new process would not know of it.
+    is_saved: bool,
 }
 
 /// What a mark asks to clear.
@@ -57,7 +59,7 @@ impl ClearOrders {
         if self.done.as_ref() == Some(&value) {
             return orders;
         }
-        self.done = Some(value);
+        (self.done, self.is_saved) = (Some(value), false);
         for name in mark.value.as_bytes().split(|byte| *byte == b',') {
             // A list that is longer names something twice.
             let _ = orders.push(order(now, name.trim_ascii(), mark.by));
@@ -65,10 +67,21 @@ impl ClearOrders {
         orders
     }
 
-    /// Returns whether the mark is still to be taken away.
+    /// Notes that the state was saved, or cannot be.
+    pub(super) const fn saved(&mut self) {
+        self.is_saved = true;
+    }
+
+    /// Returns whether the mark may be taken away as soon as the state was saved.
     #[must_use]
-    pub(super) const fn is_marked(&self) -> bool {
-        self.done.is_some()
+    pub(super) const fn waits_for_disk(&self) -> bool {
+        self.done.is_some() && !self.is_saved
+    }
+
+    /// Returns whether the mark is to be taken away.
+    #[must_use]
+    pub(super) const fn is_due(&self) -> bool {
+        self.done.is_some() && self.is_saved
     }
 }
 

@@ -30,14 +30,17 @@ impl Publisher {
             self.annotating = Some(patch);
             push(outputs, Output::Annotate(patch));
         }
-        if self.events.is_free(now) {
-            if self.series.waits_for_disk() {
-                push(outputs, Output::Save);
-            } else if let Some(request) = self.series.take_due(now) {
-                self.events.sent();
-                self.sending = Some(request);
-                push(outputs, Output::WriteEvent(request));
-            }
+        let events_wait = self.events.is_free(now) && self.series.waits_for_disk();
+        if events_wait || self.clears.waits_for_disk() {
+            push(outputs, Output::Save);
+        }
+        if !events_wait
+            && self.events.is_free(now)
+            && let Some(request) = self.series.take_due(now)
+        {
+            self.events.sent();
+            self.sending = Some(request);
+            push(outputs, Output::WriteEvent(request));
         }
         if let Some(id) = self.take_reboot(now) {
             push(outputs, Output::Reboot { id });
@@ -50,7 +53,7 @@ impl Publisher {
 
     /// Returns when annotations are to be written.
     pub(super) fn annotations_due(&self) -> Option<Instant> {
-        let unmark = self.clears.is_marked().then_some(Instant::from_millis(0));
+        let unmark = self.clears.is_due().then_some(Instant::from_millis(0));
         [unmark, self.report_due, self.evidence_due()].into_iter().flatten().min()
     }
 
@@ -60,7 +63,7 @@ impl Publisher {
 
     fn take_annotations(&mut self, now: Instant) -> Option<AnnotationPatch> {
         let version = self.version;
-        if self.clears.is_marked() {
+        if self.clears.is_due() {
             return Some(AnnotationPatch { report: false, evidence: false, unmark: true, version });
         }
         let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);

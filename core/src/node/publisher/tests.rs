@@ -260,6 +260,26 @@ fn an_order_to_clear_is_done_once_and_its_mark_taken_away() {
 }
 
 #[test]
+fn a_mark_is_taken_away_only_when_what_it_asked_for_is_on_disk() {
+    let mut world = World::new(20);
+    world.run_for(Duration::from_secs(30));
+    world.kernel_says("EXT4-fs (sda1): Remounting filesystem read-only");
+    world.run_for(Duration::from_secs(5));
+    world.saves = false;
+    world.server.mark("fettle.dev/clear-condition", READONLY);
+    world.look();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(world.server.conditions[READONLY].status, "False");
+    assert!(!world.server.annotations.is_empty());
+    // The process that cleared it is gone, and the next one finds the mark again.
+    world.saves = true;
+    world.restart(false);
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(world.server.conditions[READONLY].status, "False");
+    assert!(world.server.annotations.is_empty());
+}
+
+#[test]
 fn a_tamper_condition_of_an_earlier_boot_stays_until_it_is_cleared() {
     let mut world = World::unread(12);
     world.server.write_by(world::MANAGER, "NodeTampered", "True");

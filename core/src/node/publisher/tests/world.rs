@@ -67,6 +67,8 @@ pub(super) struct World {
     pub(super) server: Server,
     pub(super) fate: Fate,
     pub(super) disk_is_full: bool,
+    /// Whether the state is saved when that is asked for.
+    pub(super) saves: bool,
     saved: Option<(Box<Agent>, Box<Publisher>)>,
     disk: Vec<Reboot>,
     boot: u8,
@@ -153,6 +155,7 @@ impl World {
             server,
             fate: Fate::Taken,
             disk_is_full: false,
+            saves: true,
             saved: None,
             disk: Vec::new(),
             boot: 1,
@@ -372,6 +375,7 @@ impl World {
             }
             Output::PatchStatus => self.patch(),
             Output::WriteEvent(request) => self.write_event(request),
+            Output::Save if !self.saves => {}
             Output::Save => {
                 self.saved = Some((self.agent.clone(), self.publisher.clone()));
                 self.publisher_takes(Input::Saved);
