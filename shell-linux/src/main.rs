@@ -114,7 +114,11 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         None => {}
         Some(Command::Run(args)) => {
-            runtime()?.block_on(run::run(args, &mut out, output.unwrap_or(Format::Json)))?;
+            let runtime = runtime()?;
+            let ran = runtime.block_on(run::run(args, &mut out, output.unwrap_or(Format::Json)));
+            // A look-up of the API server's name that hangs holds up nothing.
+            runtime.shutdown_background();
+            ran?;
         }
         Some(Command::Check(args)) => {
             let format = output.unwrap_or(Format::Table);
