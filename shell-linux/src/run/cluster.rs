@@ -258,8 +258,10 @@ impl<W: Write> Session<'_, W> {
             }
             Reply::Refused { code, reason, message, retry_after } => {
                 if let Some(cluster) = &mut self.cluster {
-                    let code = code.map(|code| format!("{code} ")).unwrap_or_default();
-                    cluster.warn_once(task(lane), &format!("{code}{reason} {message}"));
+                    let code = code.map(|code| code.to_string()).unwrap_or_default();
+                    let words = [code, reason, message];
+                    let words: Vec<_> = words.into_iter().filter(|w| !w.is_empty()).collect();
+                    cluster.warn_once(task(lane), &words.join(" "));
                 }
                 Answer::Failed { code, retry_after }
             }
