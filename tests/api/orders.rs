@@ -48,3 +48,19 @@ fn no_reboot_is_done_that_is_not_enabled() {
     assert_eq!(rig.events("RebootRefused").len(), 1);
     agent.terminate().assert_no_crash();
 }
+
+#[test]
+#[ignore = "needs a Kubernetes API server"]
+fn a_flag_enables_what_the_configuration_does_not() {
+    let name = "orders-flag";
+    let mut rig = Rig::new(shared(), name, |server| server.kubelet(name).unwrap());
+    // What cannot be written down is not done: else this would reboot the machine of the test.
+    std::fs::create_dir(rig.state_dir()).unwrap();
+    std::fs::write(rig.state_dir().join("kept.json"), "garbage").unwrap();
+    let agent = rig.start_with(&["--enable-reboots"]);
+    agent.wait_following();
+    rig.annotate("fettle.dev/reboot=op-1");
+    let [event] = &*rig.wait_events("RebootRefused", 1) else { panic!("one event") };
+    assert!(event["note"].as_str().unwrap().contains("cannot be written to disk"), "{event}");
+    agent.terminate().assert_no_crash();
+}

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use fettle_tests::api::server::{ApiServer, Identity};
@@ -51,11 +51,6 @@ impl Rig {
 
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.folder.path().join("state")
-    }
-
-    /// Lets the agent use another kubeconfig than its identity's own.
-    pub(crate) fn use_kubeconfig(&mut self, path: &Path) {
-        path.clone_into(&mut self.kubeconfig);
     }
 
     /// Writes the agent's configuration and returns its path.
