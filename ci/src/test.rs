@@ -150,7 +150,13 @@ fn api() -> Stage {
         apiserver::provide(&mut Tools::default())?.name_to(&mut tests);
         count_tests(session, &mut tests)
     })
-    .needs(&[Need::ApiServer, Need::Program("setpriv")])
+    .needs(&[
+        // A test has a process 1 of its own, which an agent asks to reboot.
+        Need::Root,
+        Need::ApiServer,
+        Need::Program("setpriv"),
+        Need::Program("unshare"),
+    ])
     .advice("Run the named test alone, with the folder that `cargo ci apiserver` prints.")
 }
 

@@ -28,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("setpriv", "util-linux"),
     ("systemd-analyze", "systemd"),
     ("systemd-nspawn", "systemd-container"),
+    ("unshare", "util-linux"),
     ("valgrind", "valgrind"),
     ("vgs", "lvm2"),
 ];

@@ -5,10 +5,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fettle_tests::api::server::{ApiServer, Identity};
-use fettle_tests::clock::wait_for;
+use fettle_tests::api::proxy::{self, Front, Upstream};
+use fettle_tests::api::server::{ApiServer, Credential, Identity, Pair};
+use fettle_tests::clock::{since_boot_us, wait_every};
 use fettle_tests::kmsg::FakeLog;
 use fettle_tests::program::{self, Agent};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -33,9 +37,32 @@ impl Rig {
         name: &str,
         identity: impl FnOnce(&ApiServer) -> Identity,
     ) -> Self {
-        server.create_node(name).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = identity(server).write_to(folder.path()).unwrap();
+        Self::with(server, name, folder, kubeconfig)
+    }
+
+    /// Makes the Node `name`, whose agent reaches the API server by a front, as its kubelet.
+    pub(crate) fn behind(server: &'static ApiServer, name: &str) -> (Self, Front) {
+        let Credential::Certificate(Pair { certificate, key }) =
+            server.kubelet(name).unwrap().credential().clone()
+        else {
+            panic!("a kubelet has a certificate");
+        };
+        let identity = proxy::Identity::Certificate {
+            certificate: certificate.into_bytes(),
+            key: key.into_bytes(),
+        };
+        let authority = Some(server.authority_pem().as_bytes().to_vec());
+        let front = Front::start(&Upstream { url: server.url(), authority, identity }).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::write(&kubeconfig, front.kubeconfig(None)).unwrap();
+        (Self::with(server, name, folder, kubeconfig), front)
+    }
+
+    fn with(server: &'static ApiServer, name: &str, folder: TempDir, kubeconfig: PathBuf) -> Self {
+        server.create_node(name).unwrap();
         let name = name.to_owned();
         Self { server, name, folder, kubeconfig, log: FakeLog::new(), said: Vec::new() }
     }
@@ -67,9 +94,18 @@ impl Rig {
 
     /// Starts the agent with further arguments.
     pub(crate) fn start_with(&mut self, more: &[&str]) -> Agent {
+        self.start_as(|rig| {
+            let mut command = rig.command();
+            command.args(more);
+            command
+        })
+    }
+
+    /// Starts the agent by the command that `make` makes.
+    pub(crate) fn start_as(&mut self, make: impl FnOnce(&Self) -> Command) -> Agent {
         // What an agent that was killed has not read stands in its log no longer.
         self.log = FakeLog::new();
-        let agent = Agent::start(self.command().args(more));
+        let agent = Agent::start(&mut make(self));
         for record in &self.said {
             self.log.write(record);
         }
@@ -99,14 +135,14 @@ impl Rig {
     /// Waits until a condition of the Node has a status, and returns it.
     pub(crate) fn wait_condition(&self, name: &str, status: &str) -> Value {
         let is = |condition: Value| (condition["status"] == status).then_some(condition);
-        wait_for(LIMIT, || is(self.condition(name))).unwrap_or_else(|| {
+        wait_every(PAUSE, LIMIT, || is(self.condition(name))).unwrap_or_else(|| {
             panic!("{name} does not become {status} on {}: {}", self.name, self.condition(name))
         })
     }
 
     /// Waits until the Node is as `is` says.
     pub(crate) fn wait_node(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let seen = wait_for(LIMIT, || Some(self.node()).filter(&is));
+        let seen = wait_every(PAUSE, LIMIT, || Some(self.node()).filter(&is));
         seen.unwrap_or_else(|| panic!("{} never has {what}: {}", self.name, self.node()))
     }
 
@@ -118,18 +154,20 @@ impl Rig {
 
     /// Returns every event about the Node.
     pub(crate) fn all_events(&self) -> Vec<Value> {
-        let admin = self.server.admin().unwrap();
-        let arguments = ["get", "events.events.k8s.io", "-n", "default", "-o", "json"];
-        let output = self.server.kubectl(&admin, &arguments, "").unwrap();
-        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let about = |event: &&Value| event["regarding"]["name"] == self.name.as_str();
-        list["items"].as_array().unwrap().iter().filter(about).cloned().collect()
+        let listed = self.server.block_on(async |client| {
+            let events: Api<Event> = Api::namespaced(client, "default");
+            let about = ListParams::default().fields(&format!("regarding.name={}", self.name));
+            Ok(events.list(&about).await?.items)
+        });
+        let events = listed.unwrap().into_iter();
+        events.map(|event| serde_json::to_value(event).unwrap()).collect()
     }
 
     /// Waits until `count` happenings are told under a reason.
     pub(crate) fn wait_events(&self, reason: &str, count: u64) -> Vec<Value> {
         let told = |events: &[Value]| events.iter().map(happenings).sum::<u64>();
-        let seen = wait_for(LIMIT, || Some(self.events(reason)).filter(|e| told(e) == count));
+        let seen =
+            wait_every(PAUSE, LIMIT, || Some(self.events(reason)).filter(|e| told(e) == count));
         seen.unwrap_or_else(|| panic!("not {count} of {reason}: {:#?}", self.events(reason)))
     }
 
@@ -170,9 +208,5 @@ pub(crate) fn happenings(event: &Value) -> u64 {
     event["series"]["count"].as_u64().unwrap_or(1)
 }
 
-/// Returns the clock of the kernel log.
-fn since_boot_us() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap();
-    seconds * 1_000_000 + u64::try_from(now.tv_nsec).unwrap() / 1_000
-}
+/// Between two looks at the API server, which are not for nothing.
+const PAUSE: Duration = Duration::from_millis(40);

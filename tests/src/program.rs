@@ -278,7 +278,9 @@ impl Agent {
         Ended { status, took, lines: self.lines(), log: self.log() }
     }
 
-    fn pid(&self) -> Pid {
+    /// Returns its process id.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 

@@ -10,13 +10,16 @@ use std::thread::sleep;
 use fettle_core::journal::{read_header, read_step};
 use fettle_core::node::agent::Input;
 use fettle_core::wire::kmsg::Record;
-use fettle_tests::kmsg::{PATH, Voice, Witness, unique_name};
+use fettle_tests::api::fake::Fake;
+use fettle_tests::clock::{MovedClock, wait_for};
+use fettle_tests::kmsg::{FakeLog, PATH, Voice, Witness, unique_name};
 use fettle_tests::machine::{Disk, Machine, Setting};
 use fettle_tests::program::{
     Agent, Ended, command, condition, condition_of, event_of, finish, standalone,
 };
+use http::Method;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 // File systems.
@@ -522,3 +525,52 @@ const HUNG_LIMIT: Duration = Duration::from_secs(30);
 
 /// The state is saved right after what was told; a busy machine may be late.
 const SAVED: Duration = Duration::from_millis(500);
+
+// The clock.
+
+#[test]
+#[ignore = "needs root, moves the wall clock by an hour and back"]
+fn a_clock_that_jumps_moves_no_transition_and_repeats_nothing() {
+    let _machine = Machine::take();
+    let fake = Fake::start().expect("a port is to be had");
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {
+        "name": "n1", "labels": {"kubernetes.io/hostname": "n1"}}});
+    let (code, _) = fake.ask(&Method::POST, "/api/v1/nodes", "application/json", &node);
+    assert_eq!(code, 201);
+    let scratch = scratch();
+    let kubeconfig = scratch.path().join("kubeconfig");
+    fs::write(&kubeconfig, fake.kubeconfig(None)).expect("the directory is the test's");
+    let mut log = FakeLog::new();
+    let mut command = command(&["run", "--node-name", "n1", "--metrics-listen", "127.0.0.1:0"]);
+    command.arg("--state-dir").arg(scratch.path().join("state"));
+    command.arg("--kubeconfig").arg(&kubeconfig).arg("--kmsg").arg(log.path());
+    let agent = Agent::start(&mut command);
+    let condition = || {
+        let (_, node) = fake.ask(&Method::GET, "/api/v1/nodes/n1", "", &Value::Null);
+        let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|one| one["type"] == "ReadonlyFilesystem").unwrap_or_default()
+    };
+    let wait = |words: &str| {
+        let has = |condition: &Value| condition["message"].to_string().contains(words);
+        wait_for(LIMIT, || Some(condition()).filter(has)).unwrap_or_else(|| panic!("{words}"))
+    };
+    log.write("3,1,1,-;EXT4-fs (sda1): Remounting filesystem read-only");
+    let before = wait("sda1");
+    let moved = MovedClock::forward(3600);
+    log.write("3,2,1,-;EXT4-fs (sdb1): Remounting filesystem read-only");
+    let during = wait("sdb1");
+    drop(moved);
+    log.write("3,3,1,-;EXT4-fs (sdc1): Remounting filesystem read-only");
+    let after = wait("sdc1");
+    let transition = |condition: &Value| condition["lastTransitionTime"].clone();
+    assert_eq!(transition(&during), transition(&before));
+    assert_eq!(transition(&after), transition(&before));
+    assert_ne!(during["lastHeartbeatTime"], after["lastHeartbeatTime"]);
+    let ended = agent.terminate();
+    ended.assert_no_crash();
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let (_, events) = fake.ask(&Method::GET, path, "", &Value::Null);
+    let told = events["items"].as_array().expect("a list").iter();
+    let told = told.filter(|event| event["reason"] == "FilesystemIsReadOnly").count();
+    assert_eq!(told, 1);
+}

@@ -21,10 +21,9 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::inputs::Start;
 use self::lane::{Bucket, Jitter, Lane, Rate};
 use self::levels::{Levels, StatusPatch};
-use self::orders::{ClearOrders, OperationId, Reboot, RebootOrders};
+use self::orders::{ClearOrders, OperationId, Reboot, RebootOrders, Start};
 use self::series::{EventRequest, SeriesTable};
 use self::view::NodeView;
 use crate::bounds::{CLEARED_BY_MAX, PUBLISHED_MAX, UID_MAX};

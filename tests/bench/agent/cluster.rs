@@ -41,7 +41,7 @@ pub(crate) fn measure(report: &mut Report, binary: &Path, faults: usize) -> Resu
         let device = format!("sdb{fault}");
         let started = Stopwatch::start();
         log.write(&format!("3,{fault},1,-;EXT4-fs ({device}): Remounting filesystem read-only"));
-        said(&format!("{device}:"))?;
+        said(&format!("({device})"))?;
         times.push(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
     let p99 = percentile(&mut times, 99);

@@ -1,7 +1,7 @@
 //! What each input means, besides the answers to requests.
 
 use super::levels;
-use super::orders::{ClearOrder, Reboot, RebootStep};
+use super::orders::{ClearOrder, RebootStep, Start};
 use super::series::{Happening, Topic};
 use super::view::NodeView;
 use super::{EVIDENCE_AFTER, FIRST_REPORT_WITHIN, NodeState, Output, Outputs, Publisher, push};
@@ -11,13 +11,6 @@ use crate::node::condition::{Change, Status};
 use crate::node::rules::Object;
 use crate::text::Text;
 use crate::time::Instant;
-
-/// What a new process says of itself.
-pub(super) struct Start<'a> {
-    pub(super) boot: &'a [u8],
-    pub(super) reboots: bool,
-    pub(super) ordered: &'a [Reboot],
-}
 
 impl Publisher {
     pub(super) fn on_started(

@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::inputs::Start;
 use super::series::{Happening, Topic};
 use super::view::Mark;
 use crate::bounds::{
@@ -102,6 +101,13 @@ pub struct RebootOrders {
     known: heapless::Vec<Reboot, REBOOTS_MAX>,
     refused: Option<OperationId>,
     pending: Option<Pending>,
+}
+
+/// What a new process says of itself.
+pub(super) struct Start<'a> {
+    pub(super) boot: &'a [u8],
+    pub(super) reboots: bool,
+    pub(super) ordered: &'a [Reboot],
 }
 
 /// A reboot that was ordered.

@@ -17,6 +17,7 @@ use crate::node::agent::Input as AgentInput;
 const READONLY: &str = "ReadonlyFilesystem";
 const DEADLOCK: &str = "KernelDeadlock";
 
+/// Field case N06.
 #[test]
 fn an_idle_hour_has_42_writes() {
     let mut world = World::new(1);
@@ -57,6 +58,37 @@ fn nothing_is_written_before_the_node_was_read() {
     let condition = &world.server.conditions[READONLY];
     assert_eq!((condition.status.as_str(), condition.transition), ("True", 7));
     assert_eq!(condition.reason, "FilesystemIsReadOnly");
+}
+
+/// Field case N03.
+#[test]
+fn what_stood_before_stays_until_there_is_a_result() {
+    let mut world = World::unread(18);
+    let name = "DisksFailure";
+    world.server.conditions.insert(name.to_string(), world::on_node("True", 7));
+    world.agent_catches_up();
+    world.look();
+    world.run_for(Duration::from_secs(40));
+    let condition = &world.server.conditions[name];
+    assert_eq!((condition.status.as_str(), condition.transition), ("True", 7));
+    assert!(!world.named.iter().any(|named| named == name));
+    assert!(!world.server.conditions.contains_key("DiskUsageHigh"));
+    world.checked(crate::catalog::ReadingKind::Disks);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.server.conditions[name].status, "False");
+}
+
+/// Field case A01.
+#[test]
+fn what_xfs_says_is_on_the_node_before_it_hangs() {
+    let mut world = World::new(19);
+    world.run_for(Duration::from_secs(30));
+    world.kernel_says("XFS (nvme0n1p6): Filesystem has been shut down due to log error (0x2).");
+    let condition = &world.server.conditions[READONLY];
+    assert_eq!(condition.status, "True");
+    assert!(has(&condition.message, "nvme0n1p6") && has(&condition.message, "log error (0x2)"));
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(world.evidence, 1);
 }
 
 /// Field case N07.

@@ -186,10 +186,11 @@ fn stamp(path: &Path) -> FileStamp {
 const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 const POD_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
-/// Where kubelets have their kubeconfig: kubeadm, Talos, Bottlerocket and others, k3s, RKE2.
-const KUBELETS: [&str; 5] = [
+/// Where kubelets have their kubeconfig: kubeadm, Talos, Bottlerocket, others, k3s, RKE2.
+const KUBELETS: [&str; 6] = [
     "/etc/kubernetes/kubelet.conf",
     "/etc/kubernetes/kubeconfig-kubelet",
+    "/etc/kubernetes/kubelet/kubeconfig",
     "/var/lib/kubelet/kubeconfig",
     "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
     "/var/lib/rancher/rke2/agent/kubelet.kubeconfig",

@@ -135,9 +135,13 @@ impl World {
     /// Returns a world whose agent has read the log and the Node.
     pub(super) fn new(seed: u64) -> Self {
         let mut world = Self::unread(seed);
-        world.agent_takes(AgentInput::LogCaughtUp);
+        world.agent_catches_up();
         world.look();
         world
+    }
+
+    pub(super) fn agent_catches_up(&mut self) {
+        self.agent_takes(AgentInput::LogCaughtUp);
     }
 
     pub(super) fn unread(seed: u64) -> Self {
