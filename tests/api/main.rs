@@ -4,8 +4,11 @@
 
 mod agent;
 mod chaos;
+mod deploy;
+mod installed;
 mod kubelet;
 mod orders;
 mod rig;
+mod rights;
 mod semantics;
 mod server_smoke;

@@ -53,6 +53,22 @@ fn no_reboot_is_done_that_is_not_enabled() {
     agent.terminate().assert_no_crash();
 }
 
+#[test]
+#[ignore = "needs a Kubernetes API server"]
+fn a_flag_enables_what_the_configuration_does_not() {
+    let name = "orders-flag";
+    let mut rig = Rig::new(shared(), name, |server| server.kubelet(name).unwrap());
+    // What cannot be written down is not done: else this would reboot the machine of the test.
+    std::fs::create_dir(rig.state_dir()).unwrap();
+    std::fs::write(rig.state_dir().join("kept.json"), "garbage").unwrap();
+    let agent = rig.start_with(&["--enable-reboots"]);
+    agent.wait_following();
+    rig.annotate("fettle.dev/reboot=op-1");
+    let [event] = &*rig.wait_events("RebootRefused", 1) else { panic!("one event") };
+    assert!(event["note"].as_str().unwrap().contains("cannot be written to disk"), "{event}");
+    agent.terminate().assert_no_crash();
+}
+
 /// Returns a command that runs the rig's agent below a process 1 that calls itself systemd, and
 /// notes in `noted` that it was asked to reboot.
 fn below_systemd(rig: &Rig, config: &Path, noted: &Path) -> Command {

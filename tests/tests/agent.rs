@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{PipeWriter, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread::sleep;
 
 use fettle_core::catalog::{CONDITIONS, EVENTS};
+use fettle_tests::clock::wait_for;
 use fettle_tests::kmsg::FakeLog;
 use fettle_tests::program::{
     Agent, Ended, command, condition, condition_of, finish, path, standalone,
@@ -268,6 +270,28 @@ fn a_log_without_permission_is_unknown() {
         command.uid(NOBODY).gid(NOBODY);
     }
     assert_unknown(Agent::start(&mut command), &kmsg.display().to_string());
+}
+
+#[test]
+fn an_agent_is_ready_once_though_its_log_cannot_be_read() {
+    let scratch = scratch();
+    let kmsg = scratch.path().join("kmsg");
+    let notify = scratch.path().join("notify");
+    let manager = UnixDatagram::bind(&notify).expect("the directory is the test's");
+    manager.set_nonblocking(true).expect("it is a socket");
+    let mut command = standalone(&scratch.path().join("state"), &kmsg);
+    let agent = Agent::start(command.env("NOTIFY_SOCKET", &notify));
+    let told = || {
+        let mut buffer = [0; 64];
+        let length = manager.recv(&mut buffer).ok()?;
+        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    };
+    assert_eq!(wait_for(Duration::from_secs(20), told).as_deref(), Some("READY=1"));
+    let log = FakeLog::new();
+    symlink(log.path(), &kmsg).expect("the directory is the test's");
+    agent.wait_following();
+    agent.terminate();
+    assert_eq!(told().as_deref(), Some("STOPPING=1"));
 }
 
 #[test]

@@ -48,8 +48,8 @@ fn what_the_arguments_name_is_mounted() {
             assert!(at, "nothing is mounted at {path}");
         }
     }
-    // The agent's default for its state.
-    assert!(mounted("/run/fettle"));
+    // The agent's defaults for its state, and for what outlives a boot.
+    assert!(mounted("/run/fettle") && mounted("/var/lib/fettle"));
     let ports = &container["ports"][0];
     assert_eq!((&ports["name"], &ports["containerPort"]), (&"metrics".into(), &20257.into()));
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {

@@ -32,6 +32,9 @@ pub struct Args {
     /// The configuration, read again at SIGHUP; by default /etc/fettle/agent.yaml if there is one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Do the reboots that the Node's annotation orders, whatever the configuration says
+    #[arg(long, conflicts_with = "standalone")]
+    pub enable_reboots: bool,
     /// Take records that user space wrote for the kernel's (for tests only)
     #[arg(long)]
     pub trust_userspace_kmsg: bool,
@@ -161,6 +164,7 @@ pub(super) mod tests {
             node_name: None,
             data_dir: None,
             config: Some(config),
+            enable_reboots: false,
             trust_userspace_kmsg: false,
             kmsg: PathBuf::from("/dev/null"),
             place: PlaceArgs {

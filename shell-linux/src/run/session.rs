@@ -98,7 +98,7 @@ impl<'o, W: Write> Session<'o, W> {
             place,
             fed: now,
         };
-        session.start_cluster(session.config.reboot)?;
+        session.start_cluster(args.enable_reboots || session.config.reboot)?;
         session.apply(Input::Started(settings))?;
         session.hold_kept()?;
         session.printer.flush().map_err(RunError::Write)?;
@@ -124,7 +124,8 @@ impl<'o, W: Write> Session<'o, W> {
         let old = settings(args, &self.place, &self.config);
         let mut new = settings(args, &self.place, &config);
         self.config = config;
-        self.publish(publisher::Input::Configured { reboots: self.config.reboot })?;
+        let reboots = args.enable_reboots || self.config.reboot;
+        self.publish(publisher::Input::Configured { reboots })?;
         if old == new {
             info!("read the configuration again: nothing changes for the checks");
             return Ok(());
@@ -144,6 +145,8 @@ impl<'o, W: Write> Session<'o, W> {
                 Event::Down { errno } => {
                     self.apply(Input::LogDown { errno })?;
                     error!("{}", outage(&self.kmsg, errno));
+                    // The checks run, and the conditions say what is wrong: no reason to be killed.
+                    self.notifier.ready();
                 }
                 Event::CaughtUp => self.on_caught_up()?,
             }
@@ -198,7 +201,7 @@ impl<'o, W: Write> Session<'o, W> {
         let log = self.agent.log();
         info!("following the kernel log: read {} records, lost {}", log.records(), log.lost());
         // Ready means that the reader is in its place: what comes from now on is told.
-        self.notifier.send("READY=1");
+        self.notifier.ready();
         Ok(())
     }
 

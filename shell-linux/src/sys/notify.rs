@@ -14,6 +14,7 @@ use log::warn;
 pub struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
     watchdog: Option<Duration>,
+    is_ready: bool,
 }
 
 impl Notifier {
@@ -26,10 +27,18 @@ impl Notifier {
                 .ok()
         });
         let usec = env::var("WATCHDOG_USEC").ok().and_then(|usec| usec.parse().ok());
-        Self { socket, watchdog: usec.map(Duration::from_micros) }
+        Self { socket, watchdog: usec.map(Duration::from_micros), is_ready: false }
     }
 
-    /// Sends a state, such as `READY=1`.
+    /// Says once that the agent has started.
+    pub fn ready(&mut self) {
+        if !self.is_ready {
+            self.is_ready = true;
+            self.send("READY=1");
+        }
+    }
+
+    /// Sends a state, such as `STOPPING=1`.
     pub fn send(&self, state: &str) {
         if let Some((socket, address)) = &self.socket {
             // systemd restarts what it does not hear from; there is nobody else to tell.
@@ -68,21 +77,30 @@ mod tests {
         for name in [path.to_str().unwrap(), &abstract_name] {
             let (socket, address) = connect(name.as_bytes()).unwrap();
             let manager = UnixDatagram::bind_addr(&address).unwrap();
-            let notifier = Notifier {
+            let mut notifier = Notifier {
                 socket: Some((socket, address)),
                 watchdog: Some(Duration::from_secs(4)),
+                is_ready: false,
             };
-            notifier.send("READY=1");
-            let mut buffer = [0; 64];
-            let length = manager.recv(&mut buffer).unwrap();
-            assert_eq!(&buffer[..length], b"READY=1");
+            notifier.ready();
+            notifier.ready();
+            notifier.send("STOPPING=1");
+            assert_eq!(received(&manager), "READY=1");
+            assert_eq!(received(&manager), "STOPPING=1");
             assert_eq!(notifier.watchdog_interval(), Some(Duration::from_secs(2)));
         }
     }
 
+    fn received(manager: &UnixDatagram) -> String {
+        let mut buffer = [0; 64];
+        let length = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    }
+
     #[test]
     fn without_a_manager_nothing_is_sent() {
-        let notifier = Notifier { socket: None, watchdog: Some(Duration::from_secs(1)) };
+        let watchdog = Some(Duration::from_secs(1));
+        let notifier = Notifier { socket: None, watchdog, is_ready: false };
         notifier.send("READY=1");
         assert_eq!(notifier.watchdog_interval(), None);
     }

@@ -5,6 +5,7 @@
 //! There is no controller, scheduler or kubelet: what no test creates is not there, and what is
 //! deleted with a finalizer stays.
 
+mod account;
 mod authority;
 mod command;
 mod folder;
@@ -22,13 +23,13 @@ use std::{fs, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use http::Request;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace, Node, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::clock::now;
+use account::Account;
 use authority::Authority;
 pub use authority::Pair;
 use command::Ports;
@@ -209,8 +210,24 @@ impl ApiServer {
     ///
     /// The server refuses the account or the token.
     pub fn service_account(&self, namespace: &str, name: &str, seconds: u32) -> Result<Identity> {
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        let token = self.block_on(|client| service_account_token(client, namespace, name, seconds));
+        let account = Account::new(namespace, name);
+        let token = self.block_on(async |client| account.token(client, None, seconds).await);
+        Ok(self.identity(Credential::Token(token?)))
+    }
+
+    /// Returns the identity of a service account as a pod of it on `node` has it.
+    ///
+    /// Makes the pod, which nothing runs; the token names the pod and the node.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses the account, the pod or the token.
+    pub fn service_account_on(&self, node: &str, namespace: &str, name: &str) -> Result<Identity> {
+        let account = Account::new(namespace, name);
+        let token = self.block_on(async |client| {
+            let pod = account.pod(client.clone(), node).await?;
+            account.token(client, Some(pod), HOUR_S).await
+        });
         Ok(self.identity(Credential::Token(token?)))
     }
 
@@ -326,27 +343,6 @@ async fn is_ready(client: &Client) -> Result<()> {
     Ok(())
 }
 
-async fn service_account_token(
-    client: Client,
-    namespace: String,
-    name: String,
-    seconds: u32,
-) -> Result<String> {
-    let accounts = Api::<ServiceAccount>::namespaced(client, &namespace);
-    if accounts.get_opt(&name).await?.is_none() {
-        let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
-        let account = ServiceAccount { metadata, ..ServiceAccount::default() };
-        accounts.create(&PostParams::default(), &account).await?;
-    }
-    let spec = TokenRequestSpec {
-        expiration_seconds: Some(seconds.into()),
-        ..TokenRequestSpec::default()
-    };
-    let request = TokenRequest { spec, ..TokenRequest::default() };
-    let answer = accounts.create_token_request(&name, &PostParams::default(), &request).await?;
-    Ok(answer.status.context("the server gave no token")?.token)
-}
-
 const API_LOG: &str = "kube-apiserver.log";
 const ETCD_LOG: &str = "etcd.log";
 
@@ -355,5 +351,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two questions to a process that starts.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long the token of a pod is good for, as kubelets ask for it.
+const HOUR_S: u32 = 3600;
 
 const DAY: Duration = Duration::from_hours(24);

@@ -60,6 +60,15 @@ impl Container {
         matches!(state.trim(), "running" | "degraded")
     }
 
+    /// Returns whether its process 1 comes to an end, as it does for a reboot.
+    pub(crate) fn has_rebooted(&mut self) -> bool {
+        let is_over = || {
+            let ended = self.nspawn.try_wait().ok().flatten().is_some();
+            (ended || child_of(self.nspawn.id()) != Some(self.init)).then_some(())
+        };
+        wait_for(LIMIT, is_over).is_some() && self.said().contains("Reboot")
+    }
+
     fn said(&self) -> String {
         fs::read_to_string(self.console.path().join("log")).unwrap_or_default()
     }

@@ -17,19 +17,12 @@ use super::{deployed, run};
 
 #[test]
 #[ignore = "needs the image, and systemd-analyze of the Debian package systemd"]
-fn systemd_objects_to_nothing_in_the_unit_and_its_drop_in() {
+fn systemd_objects_to_nothing_in_the_unit() {
     let shipped = Shipped::new();
-    for (name, place) in [
-        ("fettle-agent.service", "fettle-agent.service"),
-        ("reboot.conf", "fettle-agent.service.d/reboot.conf"),
-    ] {
-        let to = shipped.folder.path().join(place);
-        fs::create_dir_all(to.parent().expect("it has one")).expect("made");
-        fs::write(to, shipped.text(name)).expect("written");
-        let unit = shipped.folder.path().join("fettle-agent.service");
-        let (ok, said) = run(Command::new("systemd-analyze").arg("verify").arg(unit));
-        assert!(ok && said.is_empty(), "{name}: {said}");
-    }
+    let unit = shipped.folder.path().join("fettle-agent.service");
+    fs::write(&unit, shipped.text("fettle-agent.service")).expect("written");
+    let (ok, said) = run(Command::new("systemd-analyze").arg("verify").arg(unit));
+    assert!(ok && said.is_empty(), "{said}");
 }
 
 #[test]
@@ -46,8 +39,7 @@ fn the_unit_is_no_more_exposed_than_it_was() {
 #[ignore = "needs root, the image, and systemd-nspawn of the Debian package systemd-container"]
 fn the_unit_starts_is_ready_and_starts_again_with_its_state() {
     let shipped = Shipped::new();
-    let unit = shipped.unit("fettle-agent", " run", " run --standalone");
-    let container = Container::boot(&shipped.binds(&[unit], &[]));
+    let container = Container::boot(&shipped.node());
     container.must(&["systemctl", "start", "--no-block", "fettle-agent"]);
     let log = || container.must(&["journalctl", "-o", "cat", "-u", "fettle-agent"]);
     let is_ready = || container.property("fettle-agent", "SubState") == "running";
@@ -55,17 +47,66 @@ fn the_unit_starts_is_ready_and_starts_again_with_its_state() {
     // Each kind of reading ends in a condition; those of the log are the first.
     let seen = wait_for(LIMIT, || log().contains("\"name\":\"DiskUsageHigh\"").then_some(()));
     assert!(seen.is_some(), "{}", log());
+    // The API server of its kubeconfig is away.
+    let tried = wait_for(LIMIT, || log().contains("cannot watch the Node").then_some(()));
+    assert!(tried.is_some(), "{}", log());
     let refusals: Vec<_> =
         log().lines().filter(|line| line.contains("not permitted")).map(str::to_owned).collect();
     assert!(refusals.is_empty(), "{refusals:#?}");
     let main_pid = || container.property("fettle-agent", "MainPID");
+    let again = |before: &str| {
+        let pid = main_pid();
+        (is_ready() && pid != "0" && pid != before).then_some(())
+    };
     let before = main_pid();
     container.must(&["systemctl", "kill", "-s", "KILL", "fettle-agent"]);
-    let again =
-        wait_for(LIMIT, || (!["0", before.as_str()].contains(&main_pid().as_str())).then_some(()));
-    assert!(again.is_some(), "{}", log());
-    assert!(wait_for(LIMIT, || is_ready().then_some(())).is_some(), "{}", log());
+    assert!(wait_for(LIMIT, || again(&before)).is_some(), "{}", log());
     assert!(container.run(&["test", "-s", "/run/fettle/state"]).0, "no state outlived it");
+    let target = format!("--target={}", main_pid());
+    // As the agent itself would do it, behind all that the unit puts before it.
+    let kept = ["nsenter", &target, "--mount", "touch", "/var/lib/fettle/kept.json"];
+    container.must(&kept);
+    assert!(!container.run(&["nsenter", &target, "--mount", "touch", "/var/lib/x"]).0);
+    // A node whose disk was made read-only needs its agent most.
+    for folder in ["present", "missing"] {
+        if folder == "missing" {
+            container.must(&["rm", "-r", "/var/lib/fettle"]);
+        }
+        container.must(&["mount", "-o", "bind", "/var/lib", "/var/lib"]);
+        container.must(&["mount", "-o", "remount,bind,ro", "/var/lib"]);
+        let before = main_pid();
+        container.must(&["systemctl", "restart", "--no-block", "fettle-agent"]);
+        assert!(wait_for(LIMIT, || again(&before)).is_some(), "{folder}: {}", log());
+        container.must(&["umount", "/var/lib"]);
+    }
+}
+
+#[test]
+#[ignore = "needs root, the image, and systemd-nspawn of the Debian package systemd-container"]
+fn the_unit_is_ready_though_it_has_no_kernel_log() {
+    let shipped = Shipped::new();
+    let container = Container::boot(&shipped.node());
+    container.must(&["sh", "-c", "umount -l /dev/kmsg; rm /dev/kmsg"]);
+    container.must(&["systemctl", "start", "fettle-agent"]);
+    let log = container.must(&["journalctl", "-o", "cat", "-u", "fettle-agent"]);
+    assert!(log.contains("cannot read the kernel log"), "{log}");
+    assert_eq!(container.property("fettle-agent", "SubState"), "running");
+}
+
+#[test]
+#[ignore = "needs root, the image, and systemd-nspawn of the Debian package systemd-container"]
+fn the_unit_may_do_what_a_reboot_takes() {
+    let shipped = Shipped::new();
+    let path = shipped.unit("fettle-agent", " run", " run");
+    // What the agent does to reboot (sys/reboot.rs), as confined as the agent.
+    let text = fs::read_to_string(&path).expect("read");
+    let start = format!("ExecStart={} run\n", shipped.agent.display());
+    let text = text.replace(&start, "ExecStart=kill -s INT 1\n");
+    let text = text.replace("Type=notify", "Type=oneshot").replace("Restart=always", "Restart=no");
+    fs::write(&path, text).expect("written");
+    let mut container = Container::boot(&shipped.binds(&[path], &[]));
+    container.must(&["systemctl", "start", "--no-block", "fettle-agent"]);
+    assert!(container.has_rebooted(), "it goes on as if nothing were");
 }
 
 #[test]
@@ -140,6 +181,18 @@ impl Shipped {
         path
     }
 
+    /// Returns what a container needs to be a node whose API server is away.
+    fn node(&self) -> Vec<String> {
+        let mut binds = self.binds(&[self.unit("fettle-agent", " run", " run")], &[]);
+        let kubeconfig = self.folder.path().join("kubelet.conf");
+        fs::write(&kubeconfig, KUBECONFIG).expect("written");
+        let place = "/etc/kubernetes/kubelet.conf";
+        binds.push(format!("--bind-ro={}:{place}", kubeconfig.display()));
+        let authority = certificate(self.folder.path());
+        binds.push(format!("--bind-ro={}:/etc/kubernetes/ca.pem", authority.display()));
+        binds
+    }
+
     /// Returns what a container needs to have `units`, the binary, the kernel log and `folders`.
     fn binds(&self, units: &[PathBuf], folders: &[PathBuf]) -> Vec<String> {
         let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -191,6 +244,16 @@ fn settle(value: &mut Value) {
 /// What a second changes.
 const PASSING: [&str; 6] =
     ["updatedAt", "message", "usedBytes", "inodesUsed", "secondsLeft", "tookMs"];
+
+/// A kubelet's way to an API server where nothing listens.
+const KUBECONFIG: &str = "apiVersion: v1
+kind: Config
+current-context: away
+contexts: [{name: away, context: {cluster: away, user: away}}]
+clusters:
+- {name: away, cluster: {server: 'https://127.0.0.1:1', certificate-authority: ca.pem}}
+users: [{name: away, user: {token: none}}]
+";
 
 /// The most that `systemd-analyze security` may say, times ten.
 const EXPOSURE_MAX: u32 = 35;
