@@ -22,7 +22,8 @@ struct Logger {
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
+        let level = log::max_level();
+        metadata.level() <= level && (is_own(metadata.target()) || level >= LevelFilter::Debug)
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -33,6 +34,11 @@ impl Log for Logger {
     }
 
     fn flush(&self) {}
+}
+
+/// Returns whether the agent itself says it, in its own words, and not a library beside it.
+fn is_own(target: &str) -> bool {
+    target.starts_with("fettle")
 }
 
 fn line(journal: bool, record: &Record<'_>) -> String {
@@ -75,5 +81,12 @@ mod tests {
         let args = format_args!("two\nlines");
         let record = Record::builder().level(Level::Warn).args(args).build();
         assert_eq!(line(false, &record), "fettle-agent: warning: two lines");
+    }
+
+    #[test]
+    fn what_libraries_say_is_for_those_who_look_for_it() {
+        for (target, is) in [("fettle_agent::run", true), ("kube_client::client", false)] {
+            assert_eq!(is_own(target), is, "{target}");
+        }
     }
 }
