@@ -145,12 +145,18 @@ fn a_hundred_kills_in_a_storm_lose_and_repeat_nothing() {
         thread::sleep(Duration::from_millis(dice.below(400)));
         agent.kill();
     }
-    let agent = rig.start();
-    agent.wait_following();
-    rig.wait_condition(READONLY, "True");
-    agent.terminate().assert_no_crash();
-    let told: u64 = rig.events("NvmeError").iter().map(happenings).sum();
-    assert_eq!(told, said);
+    let told = |rig: &Rig| rig.events("NvmeError").iter().map(happenings).sum::<u64>();
+    // The end of an agent tells what is held back, as far as it can within a second.
+    for _ in 0..10 {
+        let agent = rig.start();
+        agent.wait_following();
+        rig.wait_condition(READONLY, "True");
+        agent.terminate().assert_no_crash();
+        if told(&rig) >= said {
+            break;
+        }
+    }
+    assert_eq!(told(&rig), said);
     rig.wait_events("FilesystemIsReadOnly", 1);
     let conditions = rig.node()["status"]["conditions"].clone();
     let types: Vec<_> =

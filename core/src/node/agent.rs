@@ -328,6 +328,8 @@ impl Agent {
         self.checks.schedule(now, &self.settings.schedule);
         self.checks_due = Some(now);
         self.forget_unwanted();
+        // Whoever knows of one says so again.
+        self.contest = None;
         if !self.lookups.is_empty() {
             push(outputs, Output::ReadMounts);
         }

@@ -53,10 +53,11 @@ pub struct Publisher {
     status: Lane,
     /// The patch that is under way.
     patching: Option<StatusPatch>,
-    /// Whether the Node was read since that was sent.
-    is_fresh: bool,
+    fresh: Fresh,
     annotations: Lane,
     annotating: Option<AnnotationPatch>,
+    /// Whether the mark could not be taken away the last time.
+    unmark_fails: bool,
     report_due: Option<Instant>,
     evidence: Evidence,
     events: Lane,
@@ -86,6 +87,13 @@ pub enum NodeState {
     },
     /// It has not been read by this process.
     Unread,
+}
+
+/// Whether the Node was read since the last request of each kind was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Fresh {
+    status: bool,
+    annotations: bool,
 }
 
 /// What is to be said of a fault besides its condition.
@@ -144,6 +152,9 @@ pub enum Input<'a> {
         reboots: bool,
         /// The orders that are on disk, oldest first.
         ordered: &'a [Reboot],
+        /// Whether nothing on disk says which tamper conditions held before this boot, so that the
+        /// Node has to.
+        adopts: bool,
     },
     /// The agent is about to end: what was held back is to be written.
     Stopping,
@@ -230,9 +241,10 @@ impl Publisher {
             levels: Levels::default(),
             status: Lane::default(),
             patching: None,
-            is_fresh: false,
+            fresh: Fresh::default(),
             annotations: Lane::default(),
             annotating: None,
+            unmark_fails: false,
             report_due: None,
             evidence: Evidence::default(),
             events: Lane::default(),
@@ -241,7 +253,7 @@ impl Publisher {
             clears: ClearOrders::default(),
             reboots: RebootOrders::default(),
             held: [false; ConditionType::COUNT],
-            adopts: true,
+            adopts: false,
             told: None,
         }
     }
@@ -275,12 +287,16 @@ impl Publisher {
                 self.tell(now, told);
                 push(&mut outputs, Output::RecordReboots);
             }
-            Input::Started { boot, reboots, ordered } => {
-                let start = Start { boot, reboots, ordered };
+            Input::Started { boot, reboots, ordered, adopts } => {
+                let start = Start { boot, reboots, ordered, adopts };
                 self.on_started(now, agent, &start, &mut outputs);
             }
             Input::Stopping => self.series.hurry(),
             Input::Tick => {}
+        }
+        if let Some(happening) = self.reboots.take_overdue(now) {
+            self.series.note(now, happening);
+            push(&mut outputs, Output::RecordReboots);
         }
         self.levels.end_contests(now);
         self.tell_contest(&mut outputs);

@@ -2,7 +2,7 @@
 
 use core::hash::{BuildHasher as _, Hasher as _};
 use core::time::Duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
 use std::io::Write;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(super) struct Cluster {
     outstanding: BTreeSet<usize>,
     evidence: EvidenceRing,
     /// What was last said of each lane, and of the watch, so that it is said once.
-    told: BTreeSet<&'static str>,
+    told: BTreeMap<&'static str, String>,
 }
 
 impl Cluster {
@@ -63,7 +63,7 @@ impl Cluster {
             rows: Rows::default(),
             outstanding: REPORTED.into_iter().map(ReadingKind::index).collect(),
             evidence: EvidenceRing::default(),
-            told: BTreeSet::new(),
+            told: BTreeMap::new(),
         }
     }
 
@@ -75,15 +75,17 @@ impl Cluster {
         }
     }
 
-    /// Says something once, until it is over.
-    fn warn_once(&mut self, what: &'static str, problem: &str) {
-        if self.told.insert(what) {
+    /// Says something once, until it is over or is of another `kind`.
+    fn warn_once(&mut self, what: &'static str, kind: &str, problem: &str) {
+        if self.told.get(what).is_none_or(|told| told != kind) {
+            self.told.insert(what, kind.to_owned());
+            let problem: String = problem.chars().take(PROBLEM_CHARS_MAX).collect();
             warn!("cannot {what}: {problem}; trying again");
         }
     }
 
     fn over(&mut self, what: &'static str) {
-        if self.told.remove(what) {
+        if self.told.remove(what).is_some() {
             info!("can {what} again");
         }
     }
@@ -104,8 +106,9 @@ impl<W: Write> Session<'_, W> {
     /// Tells the publisher that a process has started, before it hears of anything else.
     pub(super) fn start_cluster(&mut self, reboots: bool) -> Result<(), RunError> {
         let ordered = self.kept.as_ref().map(|kept| kept.reboots()).unwrap_or_default();
+        let adopts = self.kept.as_ref().is_none_or(|kept| !kept.is_from_before());
         let boot = boot_id();
-        let start = Input::Started { boot: boot.as_bytes(), reboots, ordered: &ordered };
+        let start = Input::Started { boot: boot.as_bytes(), reboots, ordered: &ordered, adopts };
         self.publish(start)
     }
 
@@ -125,7 +128,7 @@ impl<W: Write> Session<'_, W> {
         match output {
             Output::Annotate(patch) => self.annotate(patch),
             Output::PatchStatus => self.patch_status(),
-            Output::WriteEvent(request) => self.write_event(request),
+            Output::WriteEvent(request) => self.write_event(request)?,
             Output::Save => self.save_soon(),
             Output::Clear { condition, by } => {
                 info!("{} is cleared by {by}", condition.row().name);
@@ -196,14 +199,17 @@ impl<W: Write> Session<'_, W> {
         cluster.api.send(cluster.subject.annotations(annotations));
     }
 
-    fn write_event(&self, request: EventRequest) {
-        if let Some(cluster) = &self.cluster
-            && let Some(series) = cluster.publisher.series().get(request.number)
-        {
-            let seed = cluster.publisher.seed();
-            let event = cluster.subject.event(clock::stamp(), seed, request, series);
-            cluster.api.send(event);
-        }
+    fn write_event(&mut self, request: EventRequest) -> Result<(), RunError> {
+        let Some(cluster) = &self.cluster else {
+            return Ok(());
+        };
+        let Some(series) = cluster.publisher.series().get(request.number) else {
+            let lost = Answer::Failed { code: None, retry_after: None };
+            return self.publish(Input::EventAnswered(lost));
+        };
+        let seed = cluster.publisher.seed();
+        cluster.api.send(cluster.subject.event(clock::stamp(), seed, request, series));
+        Ok(())
     }
 
     /// Takes what came from the API server.
@@ -213,33 +219,33 @@ impl<W: Write> Session<'_, W> {
             Asked::Missing => {
                 if let Some(cluster) = &mut self.cluster {
                     let name = cluster.subject.name.clone();
-                    cluster.warn_once(FIND, &format!("there is no Node {name}"));
+                    cluster.warn_once(FIND, "", &format!("there is no Node {name}"));
                 }
                 self.publish(Input::NodeMissing)
             }
-            Asked::Seen(node) => {
+            Asked::Seen { node, is_listed } => {
                 if let Some(cluster) = &mut self.cluster {
                     cluster.over(WATCH);
                     cluster.over(FIND);
                 }
-                self.on_seen(&node)
+                self.on_seen(&node, is_listed)
             }
             Asked::Unwatched(problem) => {
                 if let Some(cluster) = &mut self.cluster {
-                    cluster.warn_once(WATCH, &problem);
+                    cluster.warn_once(WATCH, "", &problem);
                 }
                 Ok(())
             }
         }
     }
 
-    fn on_seen(&mut self, node: &NodeObject) -> Result<(), RunError> {
+    fn on_seen(&mut self, node: &NodeObject, is_listed: bool) -> Result<(), RunError> {
         let Some(cluster) = &mut self.cluster else {
             return Ok(());
         };
         cluster.is_labelled = node.is_control_plane();
         cluster.subject.uid = node.metadata.uid.clone().unwrap_or_default();
-        node.view(|view| self.publish(Input::NodeSeen(view)))
+        node.view(clock::wall(), is_listed, |view| self.publish(Input::NodeSeen(view)))
     }
 
     fn on_answered(&mut self, lane: Lane, reply: Reply) -> Result<(), RunError> {
@@ -249,7 +255,7 @@ impl<W: Write> Session<'_, W> {
                     cluster.over(task(lane));
                 }
                 if let Some(node) = node {
-                    self.on_seen(&node)?;
+                    self.on_seen(&node, false)?;
                 }
                 Answer::Accepted
             }
@@ -259,9 +265,9 @@ impl<W: Write> Session<'_, W> {
             Reply::Refused { code, reason, message, retry_after } => {
                 if let Some(cluster) = &mut self.cluster {
                     let code = code.map(|code| code.to_string()).unwrap_or_default();
-                    let words = [code, reason, message];
+                    let words = [&*code, &reason, &message];
                     let words: Vec<_> = words.into_iter().filter(|w| !w.is_empty()).collect();
-                    cluster.warn_once(task(lane), &words.join(" "));
+                    cluster.warn_once(task(lane), &code, &words.join(" "));
                 }
                 Answer::Failed { code, retry_after }
             }
@@ -292,15 +298,26 @@ impl<W: Write> Session<'_, W> {
         }
     }
 
-    /// Keeps across boots that a tamper condition holds, or does not any more.
+    /// Keeps across boots that a person has cleared a tamper condition.
+    pub(super) fn keep_cleared(&mut self, condition: ConditionType) {
+        if let Some(kept) = &mut self.kept
+            && condition.row().clear == Clear::ByHand
+            && let Err(problem) = kept.keep_held(condition, false)
+        {
+            let name = condition.row().name;
+            error!("{}; {name} comes back at the next start", chain(&problem));
+        }
+    }
+
+    /// Keeps across boots that a tamper condition holds.
     pub(super) fn keep_held(&mut self, condition: ConditionType) {
         let status = self.agent.condition(condition).map(|held| held.verdict.status);
         let (Some(status), Some(kept)) = (status, &mut self.kept) else {
             return;
         };
         if condition.row().clear == Clear::ByHand
-            && status != Status::Unknown
-            && let Err(problem) = kept.keep_held(condition, status == Status::True)
+            && status == Status::True
+            && let Err(problem) = kept.keep_held(condition, true)
         {
             error!("{}; {} may not hold over a reboot", chain(&problem), condition.row().name);
         }
@@ -326,7 +343,11 @@ impl<W: Write> Session<'_, W> {
         self.publish(Input::Stopping)?;
         self.save_now()?;
         while self.cluster.as_ref().is_some_and(is_waiting) {
-            let wakeup = tokio::time::sleep(self.until_publisher());
+            if self.saver.is_awaited() {
+                self.save_now()?;
+            }
+            let wait = self.until_publisher().saturating_add(Duration::from_millis(1));
+            let wakeup = tokio::time::sleep(wait);
             let asked = tokio::select! {
                 () = &mut end => return Ok(()),
                 () = wakeup => None,
@@ -334,10 +355,10 @@ impl<W: Write> Session<'_, W> {
             };
             // What is asked of the agent now is for the next one.
             if let Some(Asked::Answered { lane, reply }) = asked {
-                let reply = match reply {
-                    Reply::Accepted(_) => Reply::Accepted(None),
-                    Reply::Refused { .. } => reply,
-                };
+                let mut reply = reply;
+                if let Reply::Accepted(Some(node)) = &mut reply {
+                    node.forget_marks();
+                }
                 self.on_answered(lane, reply)?;
             } else {
                 self.publish(Input::Tick)?;
@@ -350,7 +371,7 @@ impl<W: Write> Session<'_, W> {
     pub(super) fn until_publisher(&self) -> Duration {
         let now: Stamp = clock::stamp();
         let next = self.cluster.as_ref().and_then(|cluster| cluster.publisher.next_wakeup());
-        next.map_or(super::FOREVER, |at| at.since(now.at).saturating_add(Duration::from_millis(1)))
+        next.map_or(super::FOREVER, |at| at.since(now.at))
     }
 }
 
@@ -381,6 +402,9 @@ const REPORTED: [ReadingKind; 5] = [
     ReadingKind::ProtectedFiles,
     ReadingKind::SealedLayers,
 ];
+
+/// Most characters of what an API server, or anything in its place, has to say.
+const PROBLEM_CHARS_MAX: usize = 300;
 
 /// The annotation that holds the evidence of the newest fault.
 const EVIDENCE: &str = "fettle.dev/evidence";

@@ -42,7 +42,7 @@ pub(super) struct Session<'o, W> {
     observed: Observed,
     notifier: Notifier,
     journal: Option<JournalWriter>,
-    saver: Saver,
+    pub(super) saver: Saver,
     /// Where there is a cluster, all that is known of it.
     pub(super) cluster: Option<Cluster>,
     /// What outlives a boot, where that can be read.
@@ -220,6 +220,9 @@ impl<'o, W: Write> Session<'o, W> {
                 Output::Event(event) => {
                     self.saver.note(Unsaved::Told);
                     self.note_event(&event);
+                    if let agent::Event::Cleared { condition, .. } = event {
+                        self.keep_cleared(condition);
+                    }
                     self.publish(publisher::Input::Happened(&event))?;
                 }
                 Output::Condition { change, condition } => {
@@ -286,6 +289,10 @@ impl<'o, W: Write> Session<'o, W> {
     pub(super) fn finish_turn(&mut self) -> Result<(), RunError> {
         self.collect_runs()?;
         self.flush()?;
+        // However busy the log is, what is due is written.
+        if self.until_publisher().is_zero() {
+            self.publish(publisher::Input::Tick)?;
+        }
         let now = clock::stamp();
         if self.saver.is_due(now) {
             self.save_now()?;

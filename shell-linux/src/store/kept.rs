@@ -19,6 +19,8 @@ use crate::store;
 pub struct KeptFile {
     path: PathBuf,
     kept: Kept,
+    /// Whether it was there when it was opened.
+    is_from_before: bool,
 }
 
 /// What the file holds.
@@ -90,13 +92,21 @@ impl KeptFile {
         let path = directory.join("kept.json");
         let bytes = match store::read(&path, KEPT_BYTES_MAX) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => b"{}".to_vec(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { path, kept: Kept::default(), is_from_before: false });
+            }
             Err(source) => return Err(KeptError::Read { path, source }),
         };
         match serde_json::from_slice(&bytes) {
-            Ok(kept) => Ok(Self { path, kept }),
+            Ok(kept) => Ok(Self { path, kept, is_from_before: true }),
             Err(source) => Err(KeptError::Content { path, source }),
         }
+    }
+
+    /// Returns whether an earlier process has kept anything here.
+    #[must_use]
+    pub const fn is_from_before(&self) -> bool {
+        self.is_from_before
     }
 
     /// Returns the reboots that were ordered, oldest first.
@@ -122,8 +132,8 @@ impl KeptFile {
             boot_id: reboot.boot.as_str().to_owned(),
             told: reboot.told,
         });
-        self.kept.reboots = ordered.collect();
-        self.save()
+        let reboots = ordered.collect();
+        self.replace(Kept { reboots, ..self.kept.clone() })
     }
 
     /// Returns the tamper conditions that held before.
@@ -141,20 +151,24 @@ impl KeptFile {
         if self.kept.held.iter().any(|held| held == name) == holds {
             return Ok(());
         }
-        self.kept.held.retain(|held| held != name);
+        let mut kept = self.kept.clone();
+        kept.held.retain(|held| held != name);
         if holds {
-            self.kept.held.push(name.to_owned());
+            kept.held.push(name.to_owned());
         }
-        self.save()
+        self.replace(kept)
     }
 
-    fn save(&self) -> Result<(), KeptError> {
+    /// Keeps `kept` if it can be written: what could not be is not known to be kept.
+    fn replace(&mut self, kept: Kept) -> Result<(), KeptError> {
         let write = || {
-            let bytes = serde_json::to_vec_pretty(&self.kept)?;
+            let bytes = serde_json::to_vec_pretty(&kept)?;
             store::replace(&self.path, &bytes)?;
             self.sync()
         };
-        write().map_err(|source| KeptError::Write { path: self.path.clone(), source })
+        write().map_err(|source| KeptError::Write { path: self.path.clone(), source })?;
+        self.kept = kept;
+        Ok(())
     }
 
     /// Hands the file and its name to the disk: what comes next may be a reboot.
@@ -208,9 +222,45 @@ mod tests {
     fn where_nothing_can_be_written_it_says_so() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
-        let mut file =
-            KeptFile { path: directory.path().join("file/kept.json"), kept: Kept::default() };
+        let mut file = KeptFile {
+            path: directory.path().join("file/kept.json"),
+            kept: Kept::default(),
+            is_from_before: false,
+        };
         let kept = file.keep_held(ConditionType::NodeTampered, true);
         assert!(matches!(kept, Err(KeptError::Write { .. })));
+    }
+
+    #[test]
+    fn what_could_not_be_kept_is_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let blocker = directory.path().join("d");
+        fs::write(&blocker, "").unwrap();
+        let mut file = KeptFile {
+            path: blocker.join("kept.json"),
+            kept: Kept::default(),
+            is_from_before: false,
+        };
+        assert!(file.keep_held(ConditionType::NodeTampered, true).is_err());
+        fs::remove_file(&blocker).unwrap(); // there is room again
+        file.keep_held(ConditionType::NodeTampered, true).unwrap();
+        assert_eq!(KeptFile::open(&blocker).unwrap().held().count(), 1);
+    }
+
+    #[test]
+    fn an_order_that_was_not_recorded_is_not_recorded_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let blocker = directory.path().join("d");
+        fs::write(&blocker, "").unwrap();
+        let mut file = KeptFile {
+            path: blocker.join("kept.json"),
+            kept: Kept::default(),
+            is_from_before: false,
+        };
+        let (id, boot) = (Text::from_bytes(b"op-1"), Text::from_bytes(b"b1"));
+        assert!(file.keep_reboots(&[Reboot { id, boot, told: false }]).is_err());
+        fs::remove_file(&blocker).unwrap();
+        file.keep_held(ConditionType::NodeTampered, true).unwrap();
+        assert_eq!(KeptFile::open(&blocker).unwrap().reboots(), []);
     }
 }

@@ -43,11 +43,12 @@ fn see(publisher: &mut Publisher, agent: &Agent) {
         written: transition,
         is_own: black_box(true),
     };
-    let mark = black_box(Some(Mark { value: text(), by: text() }));
+    let mark = black_box(Some(Mark { value: text(), by: text(), age: black_box(None) }));
     let conditions = [condition];
     let view = NodeView {
         uid: text(),
         version: black_box(Some(7)),
+        is_listed: black_box(true),
         conditions: black_box(conditions.as_slice()),
         clear: mark,
         reboot: mark,
@@ -59,8 +60,8 @@ fn see(publisher: &mut Publisher, agent: &Agent) {
 fn start(publisher: &mut Publisher, agent: &Agent) {
     let (id, boot) = (Text::from_bytes(bytes()), Text::from_bytes(bytes()));
     let ordered = [Reboot { id, boot, told: black_box(false) }];
-    let (boot, reboots) = (bytes(), black_box(true));
-    let input = Input::Started { boot, reboots, ordered: black_box(ordered.as_slice()) };
+    let (boot, reboots, adopts) = (bytes(), black_box(true), black_box(true));
+    let input = Input::Started { boot, reboots, ordered: black_box(ordered.as_slice()), adopts };
     black_box(publisher.step(instant(), agent, input));
     black_box(publisher.step(instant(), agent, Input::Configured { reboots }));
 }

@@ -4,8 +4,10 @@ use super::levels;
 use super::orders::{ClearOrder, RebootStep, Start};
 use super::series::{Happening, Topic};
 use super::view::NodeView;
-use super::{EVIDENCE_AFTER, FIRST_REPORT_WITHIN, NodeState, Output, Outputs, Publisher, push};
-use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason};
+use super::{
+    EVIDENCE_AFTER, FIRST_REPORT_WITHIN, Fresh, NodeState, Output, Outputs, Publisher, push,
+};
+use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, EventReason};
 use crate::node::agent::{Agent, Event};
 use crate::node::condition::{Change, Status};
 use crate::node::rules::Object;
@@ -28,6 +30,7 @@ impl Publisher {
         }
         (self.patching, self.annotating, self.sending) = (None, None, None);
         self.report_due = Some(now + FIRST_REPORT_WITHIN);
+        self.adopts = start.adopts;
         self.told = None;
         // What this state holds was read from disk.
         self.series.saved();
@@ -75,6 +78,8 @@ impl Publisher {
     pub(super) fn on_event(&mut self, now: Instant, event: &Event) {
         let happening = match event {
             Event::Cleared { by, condition } => {
+                // What stands on the Node is from before.
+                self.adopts = false;
                 self.forget_held(*condition);
                 let at_us = now.millis().saturating_mul(1000);
                 let name = condition.row().name;
@@ -108,7 +113,8 @@ impl Publisher {
     ) {
         let uid = Text::from_bytes(view.uid.as_bytes());
         let is_same = matches!(&self.node, NodeState::Present { uid: known } if *known == uid);
-        if is_same && self.version.zip(view.version).is_some_and(|(known, seen)| seen < known) {
+        let is_older = self.version.zip(view.version).is_some_and(|(known, seen)| seen < known);
+        if is_older && !view.is_listed {
             return;
         }
         if !is_same {
@@ -118,7 +124,7 @@ impl Publisher {
             self.adopt(agent, view, outputs);
         }
         self.node = NodeState::Present { uid };
-        self.is_fresh = true;
+        self.fresh = Fresh { status: true, annotations: true };
         self.version = view.version;
         self.levels.seen(now, agent, view);
         for order in self.clears.see(now, view.clear) {
@@ -140,6 +146,13 @@ impl Publisher {
         if self.node != NodeState::Unread {
             self.levels.forget(agent);
             self.report_due = Some(now);
+            let is_true = |row: &&ConditionRow| {
+                let held = agent.condition(row.condition);
+                held.is_some_and(|held| held.verdict.status == Status::True)
+            };
+            if CONDITIONS.iter().any(|row| is_true(&row)) {
+                self.evidence.due = Some(now);
+            }
         }
         // Nodes that were started together do not say so together ever after.
         let spread = self.jitter.below(levels::HEARTBEAT_EVERY);

@@ -126,7 +126,8 @@ impl Levels {
         self.removed.retain(|name| name.as_str() != condition.row().name);
         if let Some(level) = self.levels.get_mut(condition.index()) {
             let due = match change {
-                Change::Explanation if level.due != Some(Due::Status) => Due::Words,
+                // What was sent may have been a status, and be lost.
+                Change::Explanation if matches!(level.due, None | Some(Due::Words)) => Due::Words,
                 Change::Explanation | Change::Resumed | Change::Transition => Due::Status,
             };
             level.due = Some(due);
@@ -177,6 +178,7 @@ impl Levels {
         self.retired.clear();
         for (row, level) in CONDITIONS.iter().zip(&mut self.levels) {
             level.seen = None;
+            (level.contest, level.foreign) = (None, Window::new());
             level.due = agent.condition(row.condition).map(|_| Due::Status);
         }
     }
@@ -191,7 +193,10 @@ impl Levels {
         for seen in view.conditions.iter().filter(|seen| seen.is_own) {
             let name = Text::from_bytes(seen.name.as_bytes());
             let has_room = !self.removed.is_full();
-            if has_room && is_retired(agent, seen.name) && !self.removed.contains(&name) {
+            // What somebody else writes as well is theirs now.
+            let is_alone = seen.writer.is_none();
+            if has_room && is_alone && is_retired(agent, seen.name) && !self.removed.contains(&name)
+            {
                 // More than fit are seen again once these are gone.
                 let _ = self.retired.push(name);
             }
@@ -289,6 +294,7 @@ impl Level {
         self.seen =
             on_node.map(|seen| Seen { status: status(seen.status), transition: seen.transition });
         let Some(held) = held else {
+            self.contest = None;
             return;
         };
         if on_node.is_some_and(|seen| is_same(condition, held, seen)) {
@@ -319,7 +325,8 @@ impl Level {
     }
 
     fn take(&mut self, held: &Held) -> WriteValue {
-        if self.contest.is_some() {
+        // A condition that is not there would have no status.
+        if self.contest.is_some() && self.seen.is_some() {
             return WriteValue::Heartbeat;
         }
         if self.due.is_some() {

@@ -61,7 +61,7 @@ impl ClearOrders {
         }
         (self.done, self.is_saved) = (Some(value), false);
         for name in mark.value.as_bytes().split(|byte| *byte == b',') {
-            // A list that is longer names something twice.
+            // More names than there are conditions are left.
             let _ = orders.push(order(now, name.trim_ascii(), mark.by));
         }
         orders
@@ -105,6 +105,7 @@ fn order(now: Instant, name: &[u8], by: &str) -> ClearOrder {
 /// # Invariants
 ///
 /// * `once_per_id`: no id is executed twice, and none that is not on disk as ordered.
+/// * `no_loop`: an order that is older than this boot is not executed, whatever is on disk.
 /// * `off_is_off`: nothing is executed while reboots are not enabled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RebootOrders {
@@ -121,6 +122,7 @@ pub(super) struct Start<'a> {
     pub(super) boot: &'a [u8],
     pub(super) reboots: bool,
     pub(super) ordered: &'a [Reboot],
+    pub(super) adopts: bool,
 }
 
 /// A reboot that was ordered.
@@ -138,6 +140,8 @@ pub struct Reboot {
 enum Pending {
     /// The order is being written to disk.
     Recording,
+    /// It was executed, and has not begun.
+    Executed { until: Instant },
     /// The event that tells of it may still be written until then.
     Telling { until: Instant },
 }
@@ -189,7 +193,7 @@ impl RebootOrders {
         if is_known || self.refused.as_ref() == Some(&id) || self.pending.is_some() {
             return None;
         }
-        if let Err(why) = self.judge(mark.value) {
+        if let Err(why) = self.judge(now, mark) {
             let note = Text::display(format_args!("no reboot for {id:?}: {why}"));
             self.refused = Some(id);
             return Some(RebootStep::Tell(happening(now, EventReason::RebootRefused, note)));
@@ -225,6 +229,7 @@ impl RebootOrders {
 
     /// Notes that the reboot could not be begun, and returns what to tell.
     pub(super) fn failed(&mut self, now: Instant, why: &str) -> Option<Happening> {
+        self.pending = None;
         let reboot = self.known.last_mut()?;
         reboot.told = true;
         let id = reboot.id.clone();
@@ -243,17 +248,27 @@ impl RebootOrders {
             return None;
         }
         self.pending = None;
-        if !self.enabled {
-            return None;
+        let id = self.known.last().filter(|_| self.enabled).map(|reboot| reboot.id.clone())?;
+        self.pending = Some(Pending::Executed { until: now + BEGIN_WITHIN });
+        Some(id)
+    }
+
+    /// Returns what to tell of a reboot that was executed and does not begin.
+    pub(super) fn take_overdue(&mut self, now: Instant) -> Option<Happening> {
+        match self.pending {
+            Some(Pending::Executed { until }) if until <= now => {
+                self.pending = None;
+                self.failed(now, "process 1 was asked, and this boot goes on after 5 minutes")
+            }
+            Some(_) | None => None,
         }
-        self.known.last().map(|reboot| reboot.id.clone())
     }
 
     /// Returns when the next order is executed, told or not.
     #[must_use]
     pub(super) const fn due_at(&self) -> Option<Instant> {
         match self.pending {
-            Some(Pending::Telling { until }) => Some(until),
+            Some(Pending::Executed { until } | Pending::Telling { until }) => Some(until),
             Some(Pending::Recording) | None => None,
         }
     }
@@ -264,7 +279,9 @@ impl RebootOrders {
         &self.known
     }
 
-    fn judge(&self, value: &str) -> Result<(), Refusal> {
+    fn judge(&self, now: Instant, mark: Mark<'_>) -> Result<(), Refusal> {
+        let value = mark.value;
+        let uptime = now.since(Instant::from_millis(0));
         let is_id = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
         if !self.enabled {
             Err(Refusal::Off)
@@ -272,6 +289,8 @@ impl RebootOrders {
             Err(Refusal::NoId)
         } else if self.boot.is_empty() {
             Err(Refusal::NoBoot)
+        } else if mark.age.is_some_and(|age| age > uptime) {
+            Err(Refusal::OfAnEarlierBoot)
         } else {
             Ok(())
         }
@@ -283,6 +302,7 @@ impl RebootOrders {
 enum Refusal {
     NoBoot,
     NoId,
+    OfAnEarlierBoot,
     Off,
 }
 
@@ -293,6 +313,10 @@ impl fmt::Display for Refusal {
             Self::NoId => {
                 write!(f, "an operation's id has 1 to {OPERATION_ID_MAX} visible ASCII characters")
             }
+            Self::OfAnEarlierBoot => f.write_str(
+                "it was ordered before this boot, which nothing on disk knows of: was it this one? \
+                 order it again under another id",
+            ),
             Self::Off => f.write_str("reboot.enabled is false in the agent's configuration"),
         }
     }
@@ -322,3 +346,6 @@ fn happening(now: Instant, reason: EventReason, note: Text<MESSAGE_MAX>) -> Happ
 
 /// How long a reboot waits for the event that tells of it.
 const TELL_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a reboot that was executed may take to begin: units are stopped first.
+const BEGIN_WITHIN: Duration = Duration::from_secs(300);

@@ -1,9 +1,11 @@
 //! The requests of the three lanes: when they are sent, and what their answers mean.
 
+use core::time::Duration;
+
 use super::lane::{Jitter, Lane};
 use super::levels::Answered;
 use super::orders::OperationId;
-use super::series::EventAnswer;
+use super::series::{EventAnswer, EventVerb};
 use super::{
     AnnotationPatch, Answer, EVIDENCE, NodeState, Output, Outputs, Publisher, REPORT_EVERY, push,
 };
@@ -19,7 +21,7 @@ impl Publisher {
             && let Some(patch) = self.levels.take_due(now, agent)
         {
             self.status.sent();
-            (self.patching, self.is_fresh) = (Some(patch), false);
+            (self.patching, self.fresh.status) = (Some(patch), false);
             push(outputs, Output::PatchStatus);
         }
         if is_present
@@ -27,15 +29,13 @@ impl Publisher {
             && let Some(patch) = self.take_annotations(now)
         {
             self.annotations.sent();
-            self.annotating = Some(patch);
+            (self.annotating, self.fresh.annotations) = (Some(patch), false);
             push(outputs, Output::Annotate(patch));
         }
-        let events_wait = self.events.is_free(now) && self.series.waits_for_disk();
-        if events_wait || self.clears.waits_for_disk() {
+        if self.series.waits_for_disk() || self.clears.waits_for_disk() {
             push(outputs, Output::Save);
         }
-        if !events_wait
-            && self.events.is_free(now)
+        if self.events.is_free(now)
             && let Some(request) = self.series.take_due(now)
         {
             self.events.sent();
@@ -63,14 +63,17 @@ impl Publisher {
 
     fn take_annotations(&mut self, now: Instant) -> Option<AnnotationPatch> {
         let version = self.version;
-        if self.clears.is_due() {
-            return Some(AnnotationPatch { report: false, evidence: false, unmark: true, version });
-        }
         let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         let (report, evidence) = (is_due(self.report_due), is_due(self.evidence_due()));
+        // A mark that cannot be taken away holds up nothing else.
+        let others_first = self.unmark_fails && (report || evidence);
+        if self.clears.is_due() && !others_first {
+            return Some(AnnotationPatch { report: false, evidence: false, unmark: true, version });
+        }
         if !report && !evidence {
             return None;
         }
+        self.unmark_fails = false;
         if evidence {
             self.evidence.due = None;
             self.evidence.writes.take(now, EVIDENCE);
@@ -86,13 +89,13 @@ impl Publisher {
             return;
         };
         let answered = match answer {
-            Answer::Accepted if self.is_fresh => Answered::Taken { is_read: true },
+            Answer::Accepted if self.fresh.status => Answered::Taken { is_read: true },
             Answer::Accepted => Answered::Taken { is_read: false },
             Answer::AlreadyExists | Answer::Failed { .. } => Answered::Lost,
         };
         self.levels.answered(now, &patch, answered);
-        settle(&mut self.status, &mut self.jitter, now, answer);
-        self.note_missing(answer);
+        let is_read = self.fresh.status;
+        settle(&mut self.status, &mut self.jitter, now, (answer, is_read));
     }
 
     pub(super) fn on_annotations(&mut self, now: Instant, answer: Answer) {
@@ -100,6 +103,7 @@ impl Publisher {
             return;
         };
         if let Answer::Failed { code, .. } = answer {
+            self.unmark_fails |= patch.unmark;
             if patch.report {
                 self.report_due = Some(now);
             }
@@ -109,8 +113,8 @@ impl Publisher {
                 self.evidence.due = Some(now);
             }
         }
-        settle(&mut self.annotations, &mut self.jitter, now, answer);
-        self.note_missing(answer);
+        let is_read = self.fresh.annotations;
+        settle(&mut self.annotations, &mut self.jitter, now, (answer, is_read));
     }
 
     pub(super) fn on_event_answer(&mut self, now: Instant, answer: Answer) {
@@ -120,7 +124,9 @@ impl Publisher {
         let meaning = match answer {
             Answer::Accepted => EventAnswer::Accepted,
             Answer::AlreadyExists => EventAnswer::AlreadyExists,
-            Answer::Failed { code: Some(NOT_FOUND), .. } => EventAnswer::Gone,
+            Answer::Failed { code: Some(NOT_FOUND), .. } if request.verb == EventVerb::Count => {
+                EventAnswer::Gone
+            }
             Answer::Failed { code: Some(BAD_REQUEST | TOO_LARGE | INVALID), .. } => {
                 EventAnswer::Invalid
             }
@@ -130,24 +136,29 @@ impl Publisher {
         if matches!(meaning, EventAnswer::Accepted | EventAnswer::AlreadyExists) {
             self.events.accepted(now);
         } else if meaning == EventAnswer::Failed {
-            settle(&mut self.events, &mut self.jitter, now, answer);
+            self.events.failed(now, retry_after(answer), &mut self.jitter);
         } else {
             self.events.refused(now);
         }
     }
+}
 
-    fn note_missing(&mut self, answer: Answer) {
-        if matches!(answer, Answer::Failed { code: Some(NOT_FOUND), .. }) {
-            self.node = NodeState::Missing;
-        }
+/// Notes how a request about the Node ended, and whether the Node was read since it was sent.
+///
+/// One that was taken and cannot be read back is sent again, but not at once; and only the watch
+/// says that there is no Node: a 404 may come from anything in between.
+fn settle(lane: &mut Lane, jitter: &mut Jitter, now: Instant, (answer, is_read): (Answer, bool)) {
+    if answer == Answer::Accepted && is_read {
+        lane.accepted(now);
+    } else {
+        lane.failed(now, retry_after(answer), jitter);
     }
 }
 
-fn settle(lane: &mut Lane, jitter: &mut Jitter, now: Instant, answer: Answer) {
+const fn retry_after(answer: Answer) -> Option<Duration> {
     match answer {
-        Answer::Accepted => lane.accepted(now),
-        Answer::AlreadyExists => lane.failed(now, None, jitter),
-        Answer::Failed { retry_after, .. } => lane.failed(now, retry_after, jitter),
+        Answer::Failed { retry_after, .. } => retry_after,
+        Answer::Accepted | Answer::AlreadyExists => None,
     }
 }
 

@@ -27,7 +27,7 @@ use crate::time::Instant;
 /// # Invariants
 ///
 /// * `written_once`: no two names are given to one event, and no count is written that did not
-///   happen.
+///   happen; so a series whose request is under way makes room for nothing.
 /// * `all_counted`: written, waiting and dropped add up to what happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesTable {
@@ -228,7 +228,7 @@ impl SeriesTable {
             }
             // It was made with one at least; what it counts is set next.
             EventAnswer::AlreadyExists => {
-                let known = if series.count == 1 { 1 } else { series.written.max(1) };
+                let known = series.written.max(1);
                 self.written = self.written.saturating_add(series.wrote(now, known));
                 series.pace = Pace::default();
             }
@@ -236,13 +236,13 @@ impl SeriesTable {
                 series.begin_anew(next_number);
                 self.next_number = next_number.saturating_add(1);
             }
-            EventAnswer::Gone | EventAnswer::Invalid => {
+            EventAnswer::Invalid => {
                 self.dropped = self.dropped.saturating_add(series.waiting());
-                series.count = series.written;
                 let number = series.number;
                 self.entries.retain(|series| series.number != number);
             }
-            EventAnswer::Failed => {}
+            // A namespace that is not there yet.
+            EventAnswer::Gone | EventAnswer::Failed => {}
         }
     }
 
@@ -283,10 +283,12 @@ impl SeriesTable {
             self.entries.retain(|series| series.number != oldest);
             return;
         }
-        // The oldest that names its object and is not alone, else the oldest.
+        // The oldest that names its object and is not alone, else the oldest; never what is on its
+        // way, since nobody knows what becomes of it.
+        let rests = || self.entries.iter().filter(|series| !series.is_under_way());
         let merges = |s: &&Series| !s.object.is_empty() && self.partner(s).is_some();
-        let found = self.entries.iter().filter(merges).min_by_key(|series| series.number);
-        let oldest = found.or_else(|| self.entries.iter().min_by_key(|series| series.number));
+        let found = rests().filter(merges).min_by_key(|series| series.number);
+        let oldest = found.or_else(|| rests().min_by_key(|series| series.number));
         let Some(oldest) = oldest.cloned() else {
             return;
         };
@@ -329,6 +331,10 @@ impl Series {
 
     const fn waits(&self) -> bool {
         self.waiting() > 0
+    }
+
+    const fn is_under_way(&self) -> bool {
+        self.sent > self.written
     }
 
     fn add(&mut self, happening: &Happening) {

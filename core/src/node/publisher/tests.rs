@@ -1,5 +1,6 @@
 //! The publisher against an API server that loses, refuses, forgets and has other writers.
 
+mod faults;
 mod world;
 
 use core::time::Duration;
@@ -388,6 +389,7 @@ proptest! {
         prop_assert_eq!(world.moved_without_turn, 0, "transition_is_status");
         prop_assert_eq!(world.unread_writes, 0, "reads_first");
         prop_assert_eq!(world.unsaved_sends, 0, "saved_first");
+        prop_assert_eq!(world.early_wakeups, 0, "wakeup_is_later");
         let counts = world.publisher.series().counts();
         prop_assert_eq!(counts.waiting, 0);
         let told: u64 = world.server.events.values().map(|event| event.count).sum();

@@ -1,5 +1,7 @@
 //! The Node as the API server has it, as far as it matters here.
 
+use core::time::Duration;
+
 use crate::time::Timestamp;
 
 /// What was read of the agent's own Node: by a watch, or as the answer to a patch.
@@ -7,8 +9,11 @@ use crate::time::Timestamp;
 pub struct NodeView<'a> {
     /// Its uid: another one is another Node of the same name.
     pub uid: &'a str,
-    /// Its resource version, where that is a number; etcd's are, and grow.
+    /// Its resource version, where that is a number; etcd's are, and grow until an older copy of it
+    /// is restored.
     pub version: Option<u64>,
+    /// Whether a watch begins with it, so that it is the newest whatever its version.
+    pub is_listed: bool,
     /// Its conditions, the agent's and others'.
     pub conditions: &'a [SeenCondition<'a>],
     /// The annotation that asks to clear a condition, and its field manager.
@@ -45,4 +50,6 @@ pub struct Mark<'a> {
     pub value: &'a str,
     /// The field manager that wrote it; empty where that is not known.
     pub by: &'a str,
+    /// How long ago that was, if that is known.
+    pub age: Option<Duration>,
 }

@@ -29,6 +29,12 @@ pub enum AccessError {
     /// The client cannot be made of what was read.
     #[error("cannot make a client of the credentials")]
     Client(#[source] kube::Error),
+    /// The kubeconfig is none. What is wrong is not told: it would quote lines, and so secrets.
+    #[error("{} is no kubeconfig: it is not the YAML that one has", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+    },
     /// The kubeconfig cannot be used.
     #[error("cannot use the kubeconfig {}", path.display())]
     File {
@@ -41,6 +47,16 @@ pub enum AccessError {
     /// The pod has no usable token.
     #[error("cannot use the service account of this pod")]
     Pod(#[source] InClusterError),
+}
+
+impl AccessError {
+    fn of_file(path: &Path, source: ConfigError) -> Self {
+        let path = path.to_owned();
+        if matches!(source, ConfigError::Parse(_)) {
+            return Self::Content { path };
+        }
+        Self::File { path, source }
+    }
 }
 
 impl Source {
@@ -67,20 +83,24 @@ impl Source {
         })
     }
 
-    async fn config(&self) -> Result<(Config, Vec<PathBuf>), AccessError> {
+    /// Reads the credentials, after the stamps of the files that they are in: what changes
+    /// meanwhile is read again.
+    async fn config(&self) -> Result<(Config, Stamps), AccessError> {
         match self {
             Self::Pod => {
-                let config = Config::incluster().map_err(AccessError::Pod)?;
                 // The token is read again by itself.
-                Ok((config, vec![PathBuf::from(POD_CA)]))
+                let stamps = stamps([PathBuf::from(POD_CA)]);
+                Ok((Config::incluster().map_err(AccessError::Pod)?, stamps))
             }
             Self::File(path) => {
-                let wrong = |source| AccessError::File { path: path.clone(), source };
+                let wrong = |source| AccessError::of_file(path, source);
+                let own = stamp(path);
                 let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
-                let files = files(path, &kubeconfig);
+                let mut stamps = stamps(files(path, &kubeconfig));
+                stamps.insert(path.clone(), own);
                 let options = KubeConfigOptions::default();
                 let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                Ok((config.map_err(wrong)?, files))
+                Ok((config.map_err(wrong)?, stamps))
             }
         }
     }
@@ -97,7 +117,7 @@ pub(super) struct Access {
 
 struct Made {
     client: Client,
-    stamps: BTreeMap<PathBuf, FileStamp>,
+    stamps: Stamps,
 }
 
 impl core::fmt::Debug for Made {
@@ -108,6 +128,9 @@ impl core::fmt::Debug for Made {
 
 /// What tells one content of a file from the next.
 type FileStamp = Option<(u64, u64, i64, i64)>;
+
+/// The files that credentials were read from.
+type Stamps = BTreeMap<PathBuf, FileStamp>;
 
 impl Access {
     pub(super) fn new(source: Source) -> Arc<Self> {
@@ -123,12 +146,7 @@ impl Access {
         {
             return Ok(made.client.clone());
         }
-        let (config, files) = self.source.config().await?;
-        let stamps = files.into_iter().map(|path| {
-            let stamp = stamp(&path);
-            (path, stamp)
-        });
-        let stamps = stamps.collect();
+        let (config, stamps) = self.source.config().await?;
         let url = config.cluster_url.to_string();
         let client = client_of(config)?;
         info!("{} the API server {url}", if made.is_some() { "again at" } else { "at" });
@@ -175,6 +193,14 @@ fn files(path: &Path, kubeconfig: &Kubeconfig) -> Vec<PathBuf> {
     });
     let named = authorities.chain(users.flatten()).map(PathBuf::from);
     core::iter::once(path.to_owned()).chain(named).collect()
+}
+
+fn stamps(paths: impl IntoIterator<Item = PathBuf>) -> Stamps {
+    let stamps = paths.into_iter().map(|path| {
+        let stamp = stamp(&path);
+        (path, stamp)
+    });
+    stamps.collect()
 }
 
 fn stamp(path: &Path) -> FileStamp {
@@ -245,8 +271,27 @@ mod tests {
         // A file that is being written is no reason to forget what works, but one to try again.
         fs::write(&path, "clusters: [").unwrap();
         let problem = access.client().await.err().expect("it is no kubeconfig");
-        assert!(chain(&problem).starts_with("cannot use the kubeconfig "), "{}", chain(&problem));
+        assert!(chain(&problem).contains(" is no kubeconfig"), "{}", chain(&problem));
         fs::write(&path, text(1)).unwrap();
         access.client().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_broken_kubeconfig_does_not_show_its_secrets() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let access = Access::new(Source::File(path.clone()));
+        for text in [
+            "users:\n- name: u\n  user:\n    token: SECRET\n   bad indent: [\n",
+            "clusters: []\nusers:\n- name: u\n  user: {token: SECRET, client-key-data: SECRET",
+            "clusters: []\nusers:\n- name: u\n  user:\n    token: [SECRET]\n",
+            "clusters: []\nusers:\n- name: u\n  user: {client-key-data: SECRET}\ncontexts: 7\n",
+            "SECRET",
+        ] {
+            fs::write(&path, text).unwrap();
+            let problem = access.client().await.err().expect("it is broken");
+            let told = chain(&problem);
+            assert!(!told.contains("SECRET") && told.contains("config"), "{told}");
+        }
     }
 }

@@ -50,18 +50,30 @@ struct Condition {
 }
 
 impl NodeObject {
-    /// Hands what matters of the Node to `look`.
-    pub fn view<T>(&self, look: impl FnOnce(NodeView<'_>) -> T) -> T {
+    /// Hands what matters of the Node to `look`; `now` is the wall clock, and `is_listed` says
+    /// whether a watch begins with it.
+    pub fn view<T>(
+        &self,
+        now: Timestamp,
+        is_listed: bool,
+        look: impl FnOnce(NodeView<'_>) -> T,
+    ) -> T {
         let conditions = self.status.as_ref().and_then(|status| status.conditions.as_ref());
         let conditions = conditions.into_iter().flatten();
         let conditions: Vec<_> = conditions.map(|condition| self.seen(condition)).collect();
         look(NodeView {
             uid: self.metadata.uid.as_deref().unwrap_or_default(),
             version: self.metadata.resource_version.as_ref().and_then(|v| v.parse().ok()),
+            is_listed,
             conditions: &conditions,
-            clear: self.mark(CLEAR_MARK),
-            reboot: self.mark(REBOOT_MARK),
+            clear: self.mark(now, CLEAR_MARK),
+            reboot: self.mark(now, REBOOT_MARK),
         })
+    }
+
+    /// Takes away what anybody orders by it.
+    pub fn forget_marks(&mut self) {
+        self.metadata.annotations = None;
     }
 
     /// Returns whether the Node's label makes it one of the control plane.
@@ -79,10 +91,11 @@ impl NodeObject {
             self.entries().filter(move |entry| owns(entry, &path, &key))
         };
         let is_ours = |entry: &&ManagedFieldsEntry| entry.manager.as_deref() == Some(MANAGER);
+        let is_own = writers().any(|entry| is_ours(&entry));
         // Who else writes a condition is asked only of the agent's own.
-        let is_known = CONDITIONS.iter().any(|row| row.name == name);
-        let others = || writers().filter(|entry| is_known && !is_ours(entry));
-        let other = others().max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
+        let is_asked = is_own || CONDITIONS.iter().any(|row| row.name == name);
+        let others = writers().filter(|entry| is_asked && !is_ours(entry));
+        let other = others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
         SeenCondition {
             name,
             status: &condition.status,
@@ -91,17 +104,18 @@ impl NodeObject {
             transition: condition.last_transition_time.as_deref().and_then(timestamp),
             writer: other.and_then(|entry| entry.manager.as_deref()),
             written: other.and_then(|entry| entry.time.as_ref()).map(|time| seconds(time.0)),
-            is_own: writers().any(|entry| is_ours(&entry)),
+            is_own,
         }
     }
 
-    fn mark(&self, name: &str) -> Option<Mark<'_>> {
+    fn mark(&self, now: Timestamp, name: &str) -> Option<Mark<'_>> {
         let value = self.metadata.annotations.as_ref()?.get(name)?;
         let path = ["f:metadata", "f:annotations"].map(str::to_owned);
         let key = format!("f:{name}");
         let by = self.entries().find(|entry| owns(entry, &path, &key));
+        let written = by.and_then(|entry| entry.time.as_ref()).map(|time| seconds(time.0));
         let by = by.and_then(|entry| entry.manager.as_deref()).unwrap_or_default();
-        Some(Mark { value, by })
+        Some(Mark { value, by, age: written.map(|written| now.since(written)) })
     }
 
     fn entries(&self) -> impl Iterator<Item = &ManagedFieldsEntry> {
@@ -193,9 +207,11 @@ mod tests {
     fn what_matters_of_a_node_is_read() {
         let node = node();
         assert!(node.is_control_plane());
-        node.view(|view| {
+        let now = Timestamp::from_unix_secs(1_796_068_810);
+        node.view(now, false, |view| {
             assert_eq!((view.uid, view.version, view.clear), ("u1", Some(17), None));
-            assert_eq!(view.reboot, Some(Mark { value: "op-1", by: "kubectl-annotate" }));
+            let age = Some(core::time::Duration::from_secs(9));
+            assert_eq!(view.reboot, Some(Mark { value: "op-1", by: "kubectl-annotate", age }));
             let [ready, deadlock] = view.conditions else { panic!("two") };
             let since = Timestamp::from_unix_secs(1_796_065_200);
             assert_eq!((ready.writer, ready.transition, ready.is_own), (None, Some(since), false));
@@ -211,7 +227,10 @@ mod tests {
             ["{}", r#"{"metadata":{}}"#, r#"{"status":{}}"#, r#"{"status":{"conditions":null}}"#]
         {
             let node: NodeObject = serde_json::from_str(text).unwrap();
-            node.view(|view| assert_eq!((view.version, view.conditions.len()), (None, 0)));
+            let now = Timestamp::default();
+            node.view(now, true, |view| {
+                assert_eq!((view.version, view.conditions.len()), (None, 0));
+            });
         }
     }
 }

@@ -55,7 +55,12 @@ pub enum Asked {
     /// The Node is gone, or was never there.
     Missing,
     /// The Node was read.
-    Seen(Box<NodeObject>),
+    Seen {
+        /// The Node.
+        node: Box<NodeObject>,
+        /// Whether the watch begins with it.
+        is_listed: bool,
+    },
     /// The Node cannot be watched.
     Unwatched(String),
 }
@@ -191,8 +196,7 @@ struct Status {
 /// Most answers that wait for the loop: one of each lane, and some of the watch.
 const ASKED_MAX: usize = 8;
 
-/// How long a request may take: longer than an API server under load takes, shorter than two
-/// heartbeats of patience.
+/// How long a request may take: longer than an API server under load takes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Most bytes of an answer that is no `Status`, as a log line shows it.

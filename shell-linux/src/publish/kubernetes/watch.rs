@@ -36,10 +36,11 @@ pub(super) async fn follow(access: Arc<Access>, name: String, sender: mpsc::Send
                     is_there = false;
                     continue;
                 }
-                Ok(Event::InitApply(node) | Event::Apply(node)) => {
+                Ok(Event::InitApply(node)) => {
                     is_there = true;
-                    Asked::Seen(Box::new(node))
+                    Asked::Seen { node: Box::new(node), is_listed: true }
                 }
+                Ok(Event::Apply(node)) => Asked::Seen { node: Box::new(node), is_listed: false },
                 Ok(Event::InitDone) if is_there => continue,
                 Ok(Event::InitDone | Event::Delete(_)) => Asked::Missing,
                 Err(problem) => {

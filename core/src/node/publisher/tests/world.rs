@@ -27,6 +27,8 @@ const EXISTS: u16 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Taken,
+    /// It was taken, and the answer does not show the Node.
+    TakenUnseen,
     LostBefore,
     /// It was taken, and nobody hears of it.
     LostAfter,
@@ -54,7 +56,7 @@ pub(super) struct OnServer {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Server {
     uid: Option<String>,
-    version: u64,
+    pub(super) version: u64,
     now: i64,
     pub(super) conditions: BTreeMap<String, OnNode>,
     pub(super) annotations: BTreeMap<String, String>,
@@ -67,13 +69,15 @@ pub(super) struct World {
     pub(super) server: Server,
     pub(super) fate: Fate,
     pub(super) disk_is_full: bool,
+    /// Whether nothing on disk says which tamper conditions held.
+    pub(super) adopts: bool,
     /// Whether the state is saved when that is asked for.
     pub(super) saves: bool,
     saved: Option<(Box<Agent>, Box<Publisher>)>,
     disk: Vec<Reboot>,
     boot: u8,
     reboots_enabled: bool,
-    now: Instant,
+    pub(super) now: Instant,
     sequence: u64,
     /// How many events there were to tell, by the agent's and the publisher's own count.
     pub(super) happened: u64,
@@ -85,6 +89,7 @@ pub(super) struct World {
     pub(super) moved_without_turn: u32,
     pub(super) unread_writes: u32,
     pub(super) unsaved_sends: u32,
+    pub(super) early_wakeups: u32,
     was_read: bool,
     /// Whether something was taken of which nobody has heard.
     is_blind: bool,
@@ -155,6 +160,7 @@ impl World {
             server,
             fate: Fate::Taken,
             disk_is_full: false,
+            adopts: true,
             saves: true,
             saved: None,
             disk: Vec::new(),
@@ -171,6 +177,7 @@ impl World {
             moved_without_turn: 0,
             unread_writes: 0,
             unsaved_sends: 0,
+            early_wakeups: 0,
             was_read: false,
             is_blind: false,
         };
@@ -231,11 +238,16 @@ impl World {
         });
         let conditions: Vec<_> = conditions.collect();
         let mark = |name| {
-            server.annotations.get(name).map(|value| Mark { value: value.as_str(), by: "kubectl" })
+            server.annotations.get(name).map(|value| Mark {
+                value: value.as_str(),
+                by: "kubectl",
+                age: None,
+            })
         };
         let view = NodeView {
             uid,
             version: Some(server.version),
+            is_listed: false,
             conditions: &conditions,
             clear: mark("fettle.dev/clear-condition"),
             reboot: mark("fettle.dev/reboot"),
@@ -252,6 +264,8 @@ impl World {
             self.now = self.now.max(next) + Duration::from_millis(1);
             self.agent_takes(AgentInput::Tick);
             self.publisher_takes(Input::Tick);
+            let is_later = self.publisher.next_wakeup().is_none_or(|at| at > self.now);
+            self.early_wakeups += u32::from(!is_later);
         }
         self.now = self.now.max(end);
         self.server.now = self.wall();
@@ -310,12 +324,17 @@ impl World {
     fn start(&mut self) {
         let (disk, boot) = (self.disk.clone(), [b'0' + self.boot; 4]);
         let reboots = self.reboots_enabled;
-        self.publisher_takes(Input::Started { boot: &boot, reboots, ordered: &disk });
+        self.publisher_takes(Input::Started {
+            boot: &boot,
+            reboots,
+            ordered: &disk,
+            adopts: self.adopts,
+        });
         let settings = self.agent.settings().clone();
         self.agent_takes(AgentInput::Started(settings));
     }
 
-    fn agent_takes(&mut self, input: AgentInput<'_>) {
+    pub(super) fn agent_takes(&mut self, input: AgentInput<'_>) {
         for output in self.agent.step(self.now, input) {
             match output {
                 AgentOutput::Condition { change, condition } => {
@@ -336,7 +355,7 @@ impl World {
         }
     }
 
-    fn publisher_takes(&mut self, input: Input<'_>) {
+    pub(super) fn publisher_takes(&mut self, input: Input<'_>) {
         let before = self.publisher.series().counts();
         let own =
             matches!(input, Input::Changed { .. } | Input::NodeSeen(_) | Input::Started { .. });
@@ -407,7 +426,7 @@ impl World {
                 let _ = apply(&mut self.server);
                 failed(None)
             }
-            Fate::Taken => {
+            Fate::Taken | Fate::TakenUnseen => {
                 let code = apply(&mut self.server);
                 match code {
                     None => Answer::Accepted,
@@ -420,7 +439,7 @@ impl World {
 
     /// The answer to a patch is the Node.
     fn look_if_taken(&mut self, answer: Answer) {
-        if answer == Answer::Accepted {
+        if answer == Answer::Accepted && self.fate == Fate::Taken {
             self.look();
         }
     }
