@@ -37,6 +37,7 @@ impl Publisher {
         self.report_due = Some(now + FIRST_REPORT_WITHIN);
         self.told = None;
         // What this state holds was read from disk.
+        self.is_saving = false;
         self.series.saved();
         for step in self.reboots.start(now, start) {
             self.on_reboot_step(now, step, outputs);

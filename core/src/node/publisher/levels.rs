@@ -190,8 +190,9 @@ impl Levels {
         self.retired.clear();
         for seen in view.conditions.iter().filter(|seen| seen.is_own) {
             let name = Text::from_bytes(seen.name.as_bytes());
-            let has_room = !self.removed.is_full();
-            if has_room && is_retired(agent, seen.name) && !self.removed.contains(&name) {
+            // Cut short, it may be somebody else's.
+            let is_whole = name.as_str() == seen.name && !self.removed.is_full();
+            if is_whole && is_retired(agent, seen.name) && !self.removed.contains(&name) {
                 // More than fit are seen again once these are gone.
                 let _ = self.retired.push(name);
             }

@@ -30,18 +30,35 @@ impl Publisher {
             self.annotating = Some(patch);
             push(outputs, Output::Annotate(patch));
         }
-        if self.events.is_free(now) {
-            if self.series.waits_for_disk() {
-                push(outputs, Output::Save);
-            } else if let Some(request) = self.series.take_due(now) {
-                self.events.sent();
-                self.sending = Some(request);
-                push(outputs, Output::WriteEvent(request));
-            }
+        if self.events.is_free(now)
+            && !self.series.waits_for_disk()
+            && let Some(request) = self.series.take_due(now)
+        {
+            self.events.sent();
+            self.sending = Some(request);
+            push(outputs, Output::WriteEvent(request));
         }
         if let Some(id) = self.take_reboot(now) {
             push(outputs, Output::Reboot { id });
         }
+    }
+
+    /// Asks for the state to be saved, where an event waits for that alone.
+    pub(super) fn save(&mut self, now: Instant, outputs: &mut Outputs) {
+        if !self.is_saving && self.events.is_free(now) && self.series.waits_for_disk() {
+            self.is_saving = true;
+            push(outputs, Output::Save);
+        }
+    }
+
+    /// Returns when the next event is written, or the state saved for it.
+    pub(super) fn events_due(&self) -> Option<Instant> {
+        let free = self.events.free_at()?;
+        if self.series.waits_for_disk() {
+            // What was asked of the disk is answered.
+            return (!self.is_saving).then_some(free);
+        }
+        Some(self.series.due_at()?.max(free))
     }
 
     fn take_reboot(&mut self, now: Instant) -> Option<OperationId> {

@@ -150,6 +150,22 @@ fn what_the_agent_does_not_know_any_more_is_removed_once() {
 }
 
 #[test]
+fn a_name_that_does_not_fit_is_left_alone() {
+    let mut world = World::unread(18);
+    let cut = format!("{}…", "x".repeat(61));
+    for name in ["x".repeat(65), "Zero\u{200b}Width".to_string()] {
+        world.server.write_by(world::MANAGER, &name, "True");
+    }
+    for name in [&cut, "Zero\u{fffd}Width"] {
+        world.server.write_by("other", name, "True");
+    }
+    world.look();
+    world.run_for(Duration::from_secs(5));
+    assert!(world.server.conditions.contains_key(&cut), "{:?}", world.server.conditions);
+    assert!(world.server.conditions.contains_key("Zero\u{fffd}Width"));
+}
+
+#[test]
 fn a_node_that_is_made_again_gets_everything_at_once() {
     let mut world = World::new(8);
     world.run_for(Duration::from_secs(30));
@@ -200,6 +216,29 @@ fn a_storm_during_an_outage_is_counted_and_told_after_it() {
     let written: u64 = world.server.events.values().map(|event| event.count).sum();
     assert_eq!((written, counts.waiting, counts.dropped), (world.happened, 0, 0));
     assert_eq!(world.event_counts("NvidiaXidError"), [400]);
+}
+
+#[test]
+fn a_disk_that_takes_its_time_is_asked_once_and_waited_for() {
+    let mut world = World::new(17);
+    world.run_for(Duration::from_secs(30));
+    world.kernel_says("nvme nvme0: I/O 131 QID 1 timeout, aborting");
+    world.fate = Fate::LostBefore;
+    world.kernel_says("nvme nvme0: I/O 132 QID 1 timeout, aborting");
+    world.run_for(Duration::from_secs(65));
+    world.disk_is_slow = true;
+    world.kernel_says("Buffer I/O error on dev sda1, logical block 7, async page read");
+    let (saves, ticks) = (world.saves, world.ticks);
+    world.run_for(Duration::from_secs(40));
+    assert_eq!(world.saves - saves, 1);
+    assert!(world.ticks - ticks < 20, "{} ticks", world.ticks - ticks);
+    world.fate = Fate::Taken;
+    world.disk_answers();
+    world.run_for(Duration::from_secs(70));
+    assert_eq!(
+        (world.event_counts("IOError"), world.event_counts("NvmeError")),
+        ([1].into(), [2].into())
+    );
 }
 
 #[test]
