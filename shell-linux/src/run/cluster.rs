@@ -258,8 +258,9 @@ impl<W: Write> Session<'_, W> {
             }
             Reply::Refused { code, reason, message, retry_after } => {
                 if let Some(cluster) = &mut self.cluster {
-                    let code = code.map(|code| format!("{code} ")).unwrap_or_default();
-                    cluster.warn_once(task(lane), &format!("{code}{reason} {message}"));
+                    let code = code.map(|code| code.to_string()).unwrap_or_default();
+                    let parts = [code, reason, message].into_iter().filter(|part| !part.is_empty());
+                    cluster.warn_once(task(lane), &parts.collect::<Vec<_>>().join(" "));
                 }
                 Answer::Failed { code, retry_after }
             }
