@@ -1,8 +1,8 @@
 //! What breaks between the agent and its API server, and an agent that is killed again and again.
 
+use core::sync::atomic::{AtomicI32, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
 use fettle_tests::api::faults::{Asked, End, Fault, Phase};

@@ -1,5 +1,7 @@
 //! What only a real Kubernetes API server can show.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod agent;
 mod chaos;
 mod kubelet;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use fettle_tests::api::proxy::{self, Front, Upstream};
 use fettle_tests::api::server::{ApiServer, Credential, Identity, Pair};
-use fettle_tests::clock::wait_for;
+use fettle_tests::clock::{since_boot_us, wait_for};
 use fettle_tests::kmsg::FakeLog;
 use fettle_tests::program::{self, Agent};
 use k8s_openapi::api::events::v1::Event;
@@ -205,11 +205,4 @@ impl Rig {
 /// Returns how many happenings an event stands for.
 pub(crate) fn happenings(event: &Value) -> u64 {
     event["series"]["count"].as_u64().unwrap_or(1)
-}
-
-/// Returns the clock of the kernel log.
-fn since_boot_us() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap();
-    seconds * 1_000_000 + u64::try_from(now.tv_nsec).unwrap() / 1_000
 }

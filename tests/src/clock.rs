@@ -18,6 +18,19 @@ pub fn wall() -> SystemTime {
     SystemTime::now()
 }
 
+/// Returns the clock of the kernel log, in microseconds.
+///
+/// # Panics
+///
+/// If the clock is before the boot.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "a test that writes a kernel log needs its clock")]
+pub fn since_boot_us() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).expect("it counts up from zero");
+    seconds * 1_000_000 + u64::try_from(now.tv_nsec).expect("it is no fraction") / 1_000
+}
+
 /// Asks `ask` again and again until it has an answer, for at most `limit`.
 pub fn wait_for<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = now();
