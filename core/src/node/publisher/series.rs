@@ -282,8 +282,10 @@ impl SeriesTable {
         }
         // The oldest that names its object and is not alone, else the oldest.
         let merges = |s: &&Series| !s.object.is_empty() && self.partner(s).is_some();
-        let found = self.entries.iter().filter(merges).min_by_key(|series| series.number);
-        let oldest = found.or_else(|| self.entries.iter().min_by_key(|series| series.number));
+        // What was sent may be there already, and would be told a second time.
+        let age = |series: &&Series| (series.sent != series.written, series.number);
+        let found = self.entries.iter().filter(merges).min_by_key(age);
+        let oldest = found.or_else(|| self.entries.iter().min_by_key(age));
         let Some(oldest) = oldest.cloned() else {
             return;
         };
@@ -460,6 +462,20 @@ mod tests {
         assert_eq!(counts.merged, 1001 - u64::try_from(SERIES_MAX).unwrap());
         assert!(table.entries.iter().any(|series| series.object.as_str() == "nvme0"));
         assert!(table.entries.iter().any(|series| series.object.is_empty()));
+    }
+
+    #[test]
+    fn what_was_sent_is_not_merged_while_anything_else_can_be() {
+        let mut table = SeriesTable::default();
+        table.note(at(0), happening(EventReason::IOError, "sda", 1));
+        table.saved();
+        let create = table.take_due(at(0)).unwrap();
+        for number in 0..1000 {
+            table.note(at(1), happening(EventReason::IOError, &format!("sd{number}"), 1));
+        }
+        table.answered(at(2), create, EventAnswer::Accepted);
+        let counts = table.counts();
+        assert_eq!((counts.written, counts.waiting, counts.dropped), (1, 1000, 0));
     }
 
     proptest! {
