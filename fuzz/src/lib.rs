@@ -7,10 +7,12 @@
 //!
 //! # What this crate does not do
 //!
-//! It does not measure speed, and of the shells it fuzzes nothing but the reader of the agent's
-//! configuration.
+//! It does not measure speed, and of the shells it fuzzes nothing but the readers of the agent's
+//! configuration and of its Node.
 
 pub mod targets;
 
 mod invariants;
 mod ops;
+mod promises;
+mod server;

@@ -10,4 +10,5 @@ pub mod hanging;
 pub mod kmsg;
 pub mod lines;
 pub mod machine;
+pub mod pages;
 pub mod program;

@@ -1,14 +1,14 @@
 //! The pages that the agent serves, as those read them who ask for them.
 
 use core::time::Duration;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use fettle_tests::clock::wait_for;
 use fettle_tests::kmsg::PATH;
 use fettle_tests::machine::Machine;
+use fettle_tests::pages::{address, get};
 use fettle_tests::program::{Agent, standalone};
 
 #[test]
@@ -67,23 +67,8 @@ fn k02_an_agent_that_cannot_read_the_log_is_not_well_and_says_why() {
 fn serve(state: &Path, kmsg: &Path) -> (Agent, String) {
     let mut command = standalone(state, kmsg);
     let agent = Agent::start(command.args(["--metrics-listen", "127.0.0.1:0"]));
-    let words = "serving /metrics and /healthz on ";
-    agent.wait_log(words);
-    let log = agent.log();
-    let address = log.split(words).nth(1).and_then(|rest| rest.lines().next());
-    (agent, address.expect("it was just logged").trim().to_owned())
-}
-
-/// Returns the status and the body of what `address` answers.
-fn get(address: &str, page: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).expect("someone listens");
-    stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
-    write!(stream, "GET {page} HTTP/1.0\r\nHost: {address}\r\n\r\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer in UTF-8");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-    (status.unwrap_or_else(|| panic!("no status in {head}")), body.to_owned())
+    let address = address(&agent);
+    (agent, address)
 }
 
 fn promtool(page: &str) -> Output {

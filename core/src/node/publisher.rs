@@ -40,8 +40,8 @@ use crate::time::Instant;
 ///
 /// * `reads_first`: nothing of the Node is written before it was read.
 /// * `saved_first`: no event is sent before the state that names it was saved.
-/// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
-///   full: then it is at once.
+/// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless an output is for the
+///   agent: then what is due is written by the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publisher {
     seed: u64,
@@ -63,6 +63,8 @@ pub struct Publisher {
     events: Lane,
     sending: Option<EventRequest>,
     series: SeriesTable,
+    /// Whether the state is being saved for a series.
+    is_saving: bool,
     clears: ClearOrders,
     reboots: RebootOrders,
     /// The tamper conditions that stood `True` on the Node before this state began.
@@ -250,6 +252,7 @@ impl Publisher {
             events: Lane::default(),
             sending: None,
             series: SeriesTable::default(),
+            is_saving: false,
             clears: ClearOrders::default(),
             reboots: RebootOrders::default(),
             held: [false; ConditionType::COUNT],
@@ -275,6 +278,7 @@ impl Publisher {
             Input::EventAnswered(answer) => self.on_event_answer(now, answer),
             Input::ReportComplete => self.report_due = self.report_due.map(|due| due.min(now)),
             Input::Saved => {
+                self.is_saving = false;
                 self.series.saved();
                 self.clears.saved();
             }
@@ -300,6 +304,7 @@ impl Publisher {
         }
         self.levels.end_contests(now);
         self.tell_contest(&mut outputs);
+        self.save(&mut outputs);
         // What the agent is handed may change what is to be written.
         if !outputs.iter().any(is_for_agent) {
             self.write(now, agent, &mut outputs);
@@ -315,11 +320,10 @@ impl Publisher {
             let (due, free) = (due?, lane.free_at()?);
             is_present.then_some(due.max(free))
         };
-        let events = self.series.due_at().zip(self.events.free_at()).map(|(due, at)| due.max(at));
         [
             of_node(self.levels.due_at(), &self.status),
             of_node(self.annotations_due(), &self.annotations),
-            events,
+            self.events_due(),
             self.reboots.due_at(),
             self.levels.contest_ends_at(),
         ]

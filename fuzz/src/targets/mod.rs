@@ -10,14 +10,16 @@ pub mod journal;
 pub mod kmsg_record;
 pub mod mount_table;
 pub mod mountinfo;
+pub mod node_object;
 pub mod prometheus;
+pub mod publisher;
 pub mod report;
 pub mod smart;
 pub mod status_blocks;
 pub mod task_stat;
 
 /// Every target with its name, which its program and the folder of its corpus bear too.
-pub const ALL: [(&str, Target); 15] = [
+pub const ALL: [(&str, Target); 17] = [
     ("agent", agent::target),
     ("automaton", automaton::target),
     ("classify", classify::target),
@@ -28,7 +30,9 @@ pub const ALL: [(&str, Target); 15] = [
     ("kmsg_record", kmsg_record::target),
     ("mount_table", mount_table::target),
     ("mountinfo", mountinfo::target),
+    ("node_object", node_object::target),
     ("prometheus", prometheus::target),
+    ("publisher", publisher::target),
     ("report", report::target),
     ("smart", smart::target),
     ("status_blocks", status_blocks::target),

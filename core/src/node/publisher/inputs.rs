@@ -33,6 +33,7 @@ impl Publisher {
         self.adopts = start.adopts;
         self.told = None;
         // What this state holds was read from disk.
+        self.is_saving = false;
         self.series.saved();
         self.clears.saved();
         for step in self.reboots.start(now, start) {

@@ -192,11 +192,10 @@ impl Levels {
         self.retired.clear();
         for seen in view.conditions.iter().filter(|seen| seen.is_own) {
             let name = Text::from_bytes(seen.name.as_bytes());
-            let has_room = !self.removed.is_full();
-            // What somebody else writes as well is theirs now.
-            let is_alone = seen.writer.is_none();
-            if has_room && is_alone && is_retired(agent, seen.name) && !self.removed.contains(&name)
-            {
+            // What was cut short may be somebody else's, and what somebody else writes as well is.
+            let is_alone = name.as_str() == seen.name && seen.writer.is_none();
+            let is_known = self.removed.is_full() || self.removed.contains(&name);
+            if is_alone && !is_known && is_retired(agent, seen.name) {
                 // More than fit are seen again once these are gone.
                 let _ = self.retired.push(name);
             }

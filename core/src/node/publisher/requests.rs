@@ -32,9 +32,6 @@ impl Publisher {
             (self.annotating, self.fresh.annotations) = (Some(patch), false);
             push(outputs, Output::Annotate(patch));
         }
-        if self.series.waits_for_disk() || self.clears.waits_for_disk() {
-            push(outputs, Output::Save);
-        }
         if self.events.is_free(now)
             && let Some(request) = self.series.take_due(now)
         {
@@ -45,6 +42,20 @@ impl Publisher {
         if let Some(id) = self.take_reboot(now) {
             push(outputs, Output::Reboot { id });
         }
+    }
+
+    /// Asks for the state to be saved, where an event or a mark waits for that.
+    pub(super) fn save(&mut self, outputs: &mut Outputs) {
+        let waits = self.series.waits_for_disk() || self.clears.waits_for_disk();
+        if waits && !self.is_saving {
+            self.is_saving = true;
+            push(outputs, Output::Save);
+        }
+    }
+
+    /// Returns when the next event that is saved is written.
+    pub(super) fn events_due(&self) -> Option<Instant> {
+        Some(self.series.due_at()?.max(self.events.free_at()?))
     }
 
     fn take_reboot(&mut self, now: Instant) -> Option<OperationId> {

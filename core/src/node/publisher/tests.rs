@@ -183,6 +183,22 @@ fn what_the_agent_does_not_know_any_more_is_removed_once() {
 }
 
 #[test]
+fn a_name_that_does_not_fit_is_left_alone() {
+    let mut world = World::unread(18);
+    let cut = format!("{}…", "x".repeat(61));
+    for name in ["x".repeat(65), "Zero\u{200b}Width".to_string()] {
+        world.server.write_by(world::MANAGER, &name, "True");
+    }
+    for name in [&cut, "Zero\u{fffd}Width"] {
+        world.server.write_by("other", name, "True");
+    }
+    world.look();
+    world.run_for(Duration::from_secs(5));
+    assert!(world.server.conditions.contains_key(&cut), "{:?}", world.server.conditions);
+    assert!(world.server.conditions.contains_key("Zero\u{fffd}Width"));
+}
+
+#[test]
 fn a_node_that_is_made_again_gets_everything_at_once() {
     let mut world = World::new(8);
     world.run_for(Duration::from_secs(30));
@@ -236,6 +252,29 @@ fn a_storm_during_an_outage_is_counted_and_told_after_it() {
 }
 
 #[test]
+fn a_disk_that_takes_its_time_is_asked_once_and_waited_for() {
+    let mut world = World::new(17);
+    world.run_for(Duration::from_secs(30));
+    world.kernel_says("nvme nvme0: I/O 131 QID 1 timeout, aborting");
+    world.fate = Fate::LostBefore;
+    world.kernel_says("nvme nvme0: I/O 132 QID 1 timeout, aborting");
+    world.run_for(Duration::from_secs(65));
+    world.disk_is_slow = true;
+    let (saves, ticks) = (world.saves, world.ticks);
+    world.kernel_says("Buffer I/O error on dev sda1, logical block 7, async page read");
+    world.run_for(Duration::from_secs(40));
+    assert_eq!(world.saves - saves, 1);
+    assert!(world.ticks - ticks < 20, "{} ticks", world.ticks - ticks);
+    world.fate = Fate::Taken;
+    world.disk_answers();
+    world.run_for(Duration::from_secs(70));
+    assert_eq!(
+        (world.event_counts("IOError"), world.event_counts("NvmeError")),
+        ([1].into(), [2].into())
+    );
+}
+
+#[test]
 fn an_order_to_clear_is_done_once_and_its_mark_taken_away() {
     let mut world = World::new(11);
     world.run_for(Duration::from_secs(30));
@@ -266,14 +305,14 @@ fn a_mark_is_taken_away_only_when_what_it_asked_for_is_on_disk() {
     world.run_for(Duration::from_secs(30));
     world.kernel_says("EXT4-fs (sda1): Remounting filesystem read-only");
     world.run_for(Duration::from_secs(5));
-    world.saves = false;
+    world.disk_is_slow = true;
     world.server.mark("fettle.dev/clear-condition", READONLY);
     world.look();
     world.run_for(Duration::from_secs(5));
     assert_eq!(world.server.conditions[READONLY].status, "False");
     assert!(!world.server.annotations.is_empty());
     // The process that cleared it is gone, and the next one finds the mark again.
-    world.saves = true;
+    world.disk_is_slow = false;
     world.restart(false);
     world.run_for(Duration::from_secs(5));
     assert_eq!(world.server.conditions[READONLY].status, "False");

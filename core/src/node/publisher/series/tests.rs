@@ -96,6 +96,20 @@ fn too_many_objects_are_told_together() {
     assert!(table.entries.iter().any(|series| series.object.is_empty()));
 }
 
+#[test]
+fn what_was_sent_is_not_merged_while_anything_else_can_be() {
+    let mut table = SeriesTable::default();
+    table.note(at(0), happening(EventReason::IOError, "sda", 1));
+    table.saved();
+    let create = table.take_due(at(0)).unwrap();
+    for number in 0..1000 {
+        table.note(at(1), happening(EventReason::IOError, &format!("sd{number}"), 1));
+    }
+    table.answered(at(2), create, EventAnswer::Accepted);
+    let counts = table.counts();
+    assert_eq!((counts.written, counts.waiting, counts.dropped), (1, 1000, 0));
+}
+
 proptest! {
     #[test]
     fn all_counted(

@@ -71,8 +71,10 @@ pub(super) struct World {
     pub(super) disk_is_full: bool,
     /// Whether nothing on disk says which tamper conditions held.
     pub(super) adopts: bool,
-    /// Whether the state is saved when that is asked for.
-    pub(super) saves: bool,
+    /// Whether the disk saves nothing until it [answers](Self::disk_answers).
+    pub(super) disk_is_slow: bool,
+    pub(super) saves: u32,
+    pub(super) ticks: u32,
     saved: Option<(Box<Agent>, Box<Publisher>)>,
     disk: Vec<Reboot>,
     boot: u8,
@@ -161,7 +163,9 @@ impl World {
             fate: Fate::Taken,
             disk_is_full: false,
             adopts: true,
-            saves: true,
+            disk_is_slow: false,
+            saves: 0,
+            ticks: 0,
             saved: None,
             disk: Vec::new(),
             boot: 1,
@@ -214,6 +218,13 @@ impl World {
         self.publisher_takes(Input::Configured { reboots: true });
     }
 
+    /// The state is on disk.
+    pub(super) fn disk_answers(&mut self) {
+        self.disk_is_slow = false;
+        self.saved = Some((self.agent.clone(), self.publisher.clone()));
+        self.publisher_takes(Input::Saved);
+    }
+
     /// Shows the publisher the Node as it is.
     pub(super) fn look(&mut self) {
         let server = self.server.clone();
@@ -262,6 +273,7 @@ impl World {
             let next = wakeups.into_iter().flatten().min().filter(|at| *at <= end);
             let Some(next) = next else { break };
             self.now = self.now.max(next) + Duration::from_millis(1);
+            self.ticks += 1;
             self.agent_takes(AgentInput::Tick);
             self.publisher_takes(Input::Tick);
             let is_later = self.publisher.next_wakeup().is_none_or(|at| at > self.now);
@@ -394,10 +406,11 @@ impl World {
             }
             Output::PatchStatus => self.patch(),
             Output::WriteEvent(request) => self.write_event(request),
-            Output::Save if !self.saves => {}
             Output::Save => {
-                self.saved = Some((self.agent.clone(), self.publisher.clone()));
-                self.publisher_takes(Input::Saved);
+                self.saves += 1;
+                if !self.disk_is_slow {
+                    self.disk_answers();
+                }
             }
             Output::Clear { condition, by } => {
                 self.agent_takes(AgentInput::ClearByHand { by, condition });
