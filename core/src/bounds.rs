@@ -111,6 +111,11 @@ pub const SUBJECTS_OF_ONE_MAX: usize = 24;
 /// Most objects that the message of a checked condition names.
 pub const SUBJECTS_SHOWN_MAX: usize = 6;
 
+/// Most bytes of the name of a unit that is restarted.
+///
+/// `containerd.service` has 18; no person sets one.
+pub const UNIT_NAME_MAX: usize = 64;
+
 /// Most memory controllers whose error counts are followed.
 ///
 /// Four sockets with four controllers each; few servers have as many.
