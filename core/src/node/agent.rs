@@ -35,6 +35,8 @@ use crate::time::Instant;
 ///   no event, unless the settings trust it. `AgentDegraded` alone may say another reason: that
 ///   a record was read, whoever wrote it, shows that the log can be read.
 /// * `once`: the same record twice raises nothing the second time.
+/// * `mends_seldom`: a unit is restarted at most once in its cooldown, and never unless repair is
+///   on.
 /// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
 ///   full but for [`OUTPUTS_KEPT`](crate::bounds::OUTPUTS_KEPT): then it is at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
