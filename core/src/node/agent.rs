@@ -278,7 +278,7 @@ impl Agent {
             Input::MountsUnreadable => self.look_up(now, &Mounts::default(), &mut outputs),
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
             Input::RestartEnded { result, unit } => {
-                self.on_restart_ended(now, &unit, &result, &mut outputs);
+                self.on_restart_ended(now, (&unit, &result), &mut outputs);
             }
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
             Input::Contested(contest) => {

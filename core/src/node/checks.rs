@@ -582,19 +582,21 @@ fn rows(kind: ReadingKind) -> impl Iterator<Item = &'static ConditionRow> {
     CONDITIONS.iter().filter(move |row| row.reading == kind)
 }
 
-/// Returns how often a kind is read that has no row, and so no interval that could be set.
+/// Returns how often a kind is read that no condition wants, and so at no interval that is set.
 fn interval_without_condition(kind: ReadingKind) -> Option<Duration> {
     if kind == ReadingKind::BootErrors {
         return Some(BOOT_ERRORS_EVERY);
     }
-    (kind == ReadingKind::MemoryErrors).then_some(MEMORY_ERRORS_EVERY)
+    let is_needed = matches!(kind, ReadingKind::MemoryErrors | ReadingKind::Units);
+    is_needed.then_some(EVERY_MINUTE)
 }
 
 /// They do not change; another run only tries again what failed.
 const BOOT_ERRORS_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// As often as the catalogue's cheap checks: to read a counter is to read two files of sysfs.
-const MEMORY_ERRORS_EVERY: Duration = Duration::from_secs(60);
+/// Units are repaired even where no condition of theirs is wanted.
+const EVERY_MINUTE: Duration = Duration::from_secs(60);
 
 /// Intervals without a success after which a check is stale.
 const STALE_INTERVALS: u32 = 5;

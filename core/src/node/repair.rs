@@ -31,7 +31,7 @@ use crate::time::Instant;
 /// * `settled`: no restart while the unit starts, stops or reloads, or has a job.
 /// * `known`: no restart unless the last answer failed, and systemd said after it how the unit is.
 /// * `hourly_max`: at most one restart for each cooldown in an hour.
-/// * `one_at_a_time`: no restart before the last one has ended, or is [`ENDED_MAX`] old.
+/// * `one_at_a_time`: no restart before the last one has ended, or is [`ENDED_WITHIN`] old.
 /// * `off_is_off`: no restart where the mode is not [`Mode::Act`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repair {
@@ -141,7 +141,7 @@ impl Repair {
                 self.on_answer(now, answer, policy)
             }
             (State::Restarting { since, .. }, Input::Answer(answer)) => {
-                if now.since(since) < ENDED_MAX {
+                if now.since(since) < ENDED_WITHIN {
                     return None;
                 }
                 self.count_restart();
@@ -175,6 +175,11 @@ impl Repair {
             Streak::Unproven => None,
         };
         Mended { own_restarts: self.own_restarts, in_row: self.in_row, serves }
+    }
+
+    /// Returns whether the last answer was good, so that nothing is to be repaired.
+    const fn is_well(&self) -> bool {
+        matches!(self.streak, Streak::Good)
     }
 
     /// Forgets the answers: the probe is not made any more.
@@ -291,6 +296,23 @@ impl Repair {
     }
 }
 
+impl Output {
+    /// Returns why it is so.
+    #[must_use]
+    pub const fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::AskSystemd => None,
+            Self::Escalate(reason)
+            | Self::Hold(reason)
+            | Self::Restart(reason)
+            | Self::RestartFailed(reason)
+            | Self::Restarted(reason)
+            | Self::WaitUntil { reason, .. }
+            | Self::WouldRestart(reason) => Some(*reason),
+        }
+    }
+}
+
 impl UnitState {
     /// Returns what matters of a reading.
     #[must_use]
@@ -302,7 +324,7 @@ impl UnitState {
 /// How long the end of a restart may be outstanding before it counts as lost.
 ///
 /// systemd's own limits for a stop and a start are 90 s each; the rest is for a busy machine.
-pub const ENDED_MAX: Duration = Duration::from_secs(300);
+pub const ENDED_WITHIN: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests;

@@ -142,7 +142,10 @@ fn plain() -> impl Strategy<Value = Input<'static>> {
         (kind(), reading()).prop_map(|(kind, reading)| Input::Reading { kind, reading }),
         service().prop_map(|(kind, reading)| Input::Reading { kind, reading }),
         (select(vec!["kubelet.service", "containerd.service"]), result()).prop_map(
-            |(unit, result)| Input::RestartEnded { result, unit: Text::from_bytes(unit.as_bytes()) }
+            |(unit, result)| Input::RestartEnded {
+                result,
+                unit: Text::from_bytes(unit.as_bytes())
+            }
         ),
         (kind(), outcome()).prop_map(|(kind, outcome)| Input::CheckEnded { kind, outcome }),
         settings().prop_map(Input::Started),

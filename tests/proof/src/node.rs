@@ -100,7 +100,7 @@ pub(crate) fn use_agent(agent: &mut Agent) {
         black_box(agent.step(instant(), black_box(input)));
     }
     black_box((agent.next_wakeup(), agent.settings(), agent.log(), agent.counts()));
-    black_box((agent.checks(), agent.mended(text())));
+    black_box((agent.checks(), agent.mended(text()), agent.repairs()));
     black_box(agent.condition(black_box(ConditionType::KernelDeadlock)));
     let condition = black_box(ConditionType::ReadonlyFilesystem);
     agent.objects(condition).for_each(|object| _ = black_box(object.clone()));

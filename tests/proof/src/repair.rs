@@ -8,7 +8,8 @@ use fettle_core::node::agent::RestartResult;
 use fettle_core::node::judge::streak::{Answer, Failure};
 use fettle_core::node::reading::ActiveState;
 use fettle_core::node::repair::{
-    Ended, Input, Mode, Output, Policy, Repair, RepairSettings, Repairs, Rule, Target, UnitState,
+    Ended, Input, Mode, Output, Policy, Reason, Repair, RepairSettings, Repairs, Rule, Target,
+    UnitState,
 };
 use fettle_core::text::Text;
 
@@ -42,6 +43,8 @@ fn one(repair: &mut Repair) {
             show(reason);
         }
     }
+    let reason = Reason { failures: 7, last: Failure::Refused, rule: Rule::SystemdSilent };
+    black_box(black_box(Output::Hold(reason)).reason());
     repair.forget_answers();
     let repair = black_box(repair);
     black_box((repair.mended(), repair.clone(), *repair == Repair::default()));
@@ -59,6 +62,6 @@ fn all(repairs: &mut Repairs) {
     black_box(repairs.step(instant(), (target, input), &settings));
     repairs.forget_answers(target);
     let repairs = black_box(repairs);
-    black_box((repairs.mended(text(), &settings), repairs.clone()));
+    black_box((repairs.mended(text(), &settings), repairs.reason(target), repairs.clone()));
     black_box(*repairs == Repairs::default());
 }

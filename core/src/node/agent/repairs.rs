@@ -12,7 +12,7 @@ use crate::node::judge::Note;
 use crate::node::judge::recovery::Mended;
 use crate::node::judge::streak::Answer;
 use crate::node::reading::Reading;
-use crate::node::repair::{self, Ended, Input, Reason, Target, UnitName};
+use crate::node::repair::{self, Ended, Input, Reason, Repairs, Target, UnitName};
 use crate::node::rules::{Detail, Finding, Object};
 use crate::text::Text;
 use crate::time::Instant;
@@ -33,11 +33,16 @@ impl Agent {
         self.repairs.mended(unit, &self.settings.repair)
     }
 
+    /// Returns what is remembered of the repair of units, with the reasons.
+    #[must_use]
+    pub const fn repairs(&self) -> &Repairs {
+        &self.repairs
+    }
+
     pub(super) fn note_for_repair(
         &mut self,
         now: Instant,
-        kind: ReadingKind,
-        reading: &Reading<'_>,
+        (kind, reading): (ReadingKind, &Reading<'_>),
         outputs: &mut Outputs,
     ) {
         if let Some(target) = Target::probed_by(kind)
@@ -55,8 +60,7 @@ impl Agent {
     pub(super) fn end_for_repair(
         &mut self,
         now: Instant,
-        kind: ReadingKind,
-        outcome: &Outcome,
+        (kind, outcome): (ReadingKind, &Outcome),
         outputs: &mut Outputs,
     ) {
         if let Some(target) = Target::probed_by(kind)
@@ -76,8 +80,7 @@ impl Agent {
     pub(super) fn on_restart_ended(
         &mut self,
         now: Instant,
-        unit: &UnitName,
-        result: &RestartResult,
+        (unit, result): (&UnitName, &RestartResult),
         outputs: &mut Outputs,
     ) {
         let Some(target) = self.settings.repair.target(unit.as_str()) else {

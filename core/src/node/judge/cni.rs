@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn h18_other_nodes_do_not_count() {
-        // `cilium status` says "Cluster health: 0/3 reachable" there; the reading has no place for it.
+        // `cilium status` says "Cluster health: 0/3 reachable"; the reading has no place for it.
         let judgement = judge((7_000, CniHealth::Ok, None), &mut Memory::None);
         assert_eq!(judgement, Judgement::Healthy);
     }

@@ -55,7 +55,8 @@ mod tests {
         let mut memory = Memory::None;
         let note = |text: &str| note(format_args!("{text}"));
         let late = |n| {
-            let text = std::format!("did not answer within 5 s, {n} times in a row; 3 are a fault");
+            let text =
+                std::format!("did not answer within 5 s, {n} of 3 in a row that are a fault");
             Judgement::NotYet(note(&text))
         };
         for (answer, want) in [

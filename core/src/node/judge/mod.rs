@@ -126,7 +126,7 @@ pub fn judge_of(condition: ConditionType) -> Option<Judge> {
 
 /// The judge of each condition that is judged by readings of single objects.
 ///
-/// `ServiceNotRecovering` is judged by [`recovery::recovering`], which asks for more than a reading.
+/// `ServiceNotRecovering` has [`recovery::recovering`], which asks for more than a reading.
 static JUDGES: [(ConditionType, Judge); 18] = [
     (ConditionType::APIServerSourceIPUnavailable, audit::source_address),
     (ConditionType::CertRenewalFailing, certificate::renewal),

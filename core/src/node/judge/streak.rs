@@ -134,7 +134,7 @@ pub(super) fn judge(answer: Answer, why: &str, memory: &mut Memory) -> Judgement
     match (streak, answer) {
         (Streak::Good, _) => Judgement::Healthy,
         (Streak::Slow { timeouts }, Answer::Failed(failure)) => Judgement::NotYet(note(
-            format_args!("{failure}, {timeouts} times in a row; {TIMEOUTS_MIN} are a fault"),
+            format_args!("{failure}, {timeouts} of {TIMEOUTS_MIN} in a row that are a fault"),
         )),
         (Streak::Broken { last, .. }, _) if why.is_empty() => {
             Judgement::Problem(note(format_args!("{last}")))

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Input, Output, Policy, Repair, UnitState};
+use super::{Input, Output, Policy, Reason, Repair, UnitState};
 use crate::bounds::UNIT_NAME_MAX;
 use crate::catalog::ReadingKind;
 use crate::node::judge::recovery::Mended;
@@ -53,6 +53,8 @@ pub struct Repairs {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OfTarget {
+    /// Why it was last restarted or left alone, until it is well.
+    reason: Option<Reason>,
     repair: Repair,
     /// What the run of units that goes on has read of it.
     unit: Option<UnitState>,
@@ -127,7 +129,21 @@ impl Repairs {
         (target, input): (Target, Input),
         settings: &RepairSettings,
     ) -> Option<Output> {
-        self.of_mut(target).repair.step(now, input, &settings.policy(target))
+        let of_target = self.of_mut(target);
+        let output = of_target.repair.step(now, input, &settings.policy(target));
+        let told = output.as_ref().and_then(Output::reason);
+        let before = of_target.reason.filter(|_| !of_target.repair.is_well());
+        of_target.reason = told.or(before);
+        output
+    }
+
+    /// Returns why a target that is not well was last restarted, or left alone.
+    #[must_use]
+    pub const fn reason(&self, target: Target) -> Option<&Reason> {
+        match target {
+            Target::Kubelet => self.kubelet.reason.as_ref(),
+            Target::Runtime => self.runtime.reason.as_ref(),
+        }
     }
 
     /// Notes what systemd says of a unit, if it is one that is repaired.

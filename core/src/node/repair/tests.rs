@@ -246,7 +246,7 @@ impl World {
         for start in started.iter().chain(&self.orders) {
             prop_assert!(now - start >= cooldown, "cooldown");
         }
-        let since = |order: &u64| now - order < ENDED_MAX.as_secs();
+        let since = |order: &u64| now - order < ENDED_WITHIN.as_secs();
         prop_assert!(!self.running.as_ref().is_some_and(since), "one_at_a_time");
         self.orders.push(now);
         self.running = Some(now);

@@ -239,9 +239,7 @@ impl fmt::Display for Finding {
             Detail::Nvme => write!(f, "{object} failed or timed out"),
             Detail::Readonly { how } => write!(f, "the file system on {object} was {how}"),
             Detail::UnitRestartFailed => write!(f, "{object} could not be restarted"),
-            Detail::UnitRestartSkipped => {
-                write!(f, "{object} would be restarted, if repair.dryRun were false")
-            }
+            Detail::UnitRestartSkipped => write!(f, "{object} is left alone by repair.dryRun"),
             Detail::UnitRestarted => write!(f, "{object} was restarted"),
             Detail::Verity { block } => write!(f, "block {block} on {object} is corrupt"),
             Detail::VerityStatus => write!(f, "{object} is corrupt"),

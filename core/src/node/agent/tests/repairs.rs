@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::node::judge::unit::tests::TUNNEL;
-use crate::node::reading::{ActiveState, KubeletHealth, RuntimeHealth, UnitDuty};
-use crate::node::repair::{Ended, Mode};
+use crate::node::reading::{ActiveState, Cni, CniHealth, KubeletHealth, RuntimeHealth, UnitDuty};
+use crate::node::repair::{Ended, Mode, Target};
 
 #[test]
 fn r01_the_agents_own_restarts_lead_to_service_not_recovering() {
@@ -48,7 +48,7 @@ fn r05_one_slow_answer_is_told_and_restarts_nothing() {
     assert_eq!(node.kubelet(KubeletHealth::TimedOut), ["KubeletUnhealthy explained"]);
     assert_eq!(
         node.message(ConditionType::KubeletUnhealthy),
-        "nothing counts yet: kubelet: did not answer within 5 s, 1 times in a row; 3 are a fault"
+        "nothing counts yet: kubelet: did not answer within 5 s, 1 of 3 in a row that are a fault"
     );
     assert_eq!(node.kubelet(KubeletHealth::TimedOut), ["KubeletUnhealthy explained"]);
     assert_eq!(node.units(&[KUBELET])[..1], ["ServiceNotRecovering=False"]);
@@ -114,6 +114,44 @@ fn a_dry_run_and_no_repair_restart_nothing() {
 }
 
 #[test]
+fn h19_a_cni_agent_that_restarts_is_told_and_raises_nothing() {
+    let mut node = Node::probing(Mode::Act);
+    let gone = CniHealth::Unreachable { why: "no such socket" };
+    for (health, said, message) in [
+        (CniHealth::Ok, &["CNIUnhealthy=False"][..], "nothing is wrong"),
+        (
+            gone,
+            &["CNIUnhealthy explained"],
+            "nothing counts yet: CNI agent: does not answer: no such socket",
+        ),
+        (CniHealth::Ok, &["CNIUnhealthy explained"], "nothing is wrong"),
+        (CniHealth::Ok, &[], "nothing is wrong"),
+    ] {
+        let reading = Reading::Cni(Cni { health, last_start: None });
+        assert_eq!(node.read(ReadingKind::Cni, &[reading]), said);
+        assert_eq!(node.message(ConditionType::CNIUnhealthy), message);
+        node.wait(30_000);
+    }
+    let reading = Reading::Cni(Cni { health: gone, last_start: None });
+    node.read(ReadingKind::Cni, &[reading]);
+    node.wait(300_000);
+    assert_eq!(node.read(ReadingKind::Cni, &[reading]), ["CNIUnhealthy=True"]);
+}
+
+#[test]
+fn units_are_read_for_repair_even_where_no_condition_of_theirs_is_wanted() {
+    let mut node = Node::probing(Mode::Act);
+    let mut settings = node.agent.settings().clone();
+    for condition in [ConditionType::ServiceNotRecovering, ConditionType::NodeServiceDown] {
+        settings.schedule.enabled[condition.index()] = false;
+    }
+    node.step(Input::Configured(settings));
+    node.wait(70_000);
+    assert_eq!(node.failing(), ["restart kubelet.service"]);
+    assert_eq!(node.status(ConditionType::ServiceNotRecovering), None);
+}
+
+#[test]
 fn a_restart_that_fails_is_an_event_with_its_reason() {
     let mut node = Node::probing(Mode::Act);
     node.wait(70_000);
@@ -142,6 +180,14 @@ fn own_restarts_outlive_the_process() {
     assert_eq!(node.agent.mended("kubelet.service").own_restarts, 1, "may have been done");
     node.wait(10_000);
     assert_eq!(node.failing(), NOTHING, "the cooldown goes on");
+    let reason = |node: &Node| node.agent.repairs().reason(Target::Kubelet).map(|r| r.to_string());
+    assert_eq!(
+        reason(&node).unwrap(),
+        "it refused the connection or broke it off, failure 2 in a row; left alone for 50 s more: \
+         60 s from its last start"
+    );
+    node.kubelet(KubeletHealth::Ok);
+    assert_eq!(reason(&node), None, "all is well");
     node.wait(60_000);
     assert_eq!(node.failing(), ["restart kubelet.service"]);
 }
