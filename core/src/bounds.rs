@@ -102,14 +102,19 @@ pub const SUBJECT_MAX: usize = 96;
 
 /// Most objects that are not well, or of which a judge remembers something.
 ///
-/// As many for each of ten conditions as one may have.
-pub const SUBJECTS_MAX: usize = 10 * SUBJECTS_OF_ONE_MAX;
+/// As many for each of ten conditions as one may have, and twice the probes and units by default.
+pub const SUBJECTS_MAX: usize = 10 * SUBJECTS_OF_ONE_MAX + 24;
 
 /// Most of them for one condition: the drives of a full storage node.
 pub const SUBJECTS_OF_ONE_MAX: usize = 24;
 
 /// Most objects that the message of a checked condition names.
 pub const SUBJECTS_SHOWN_MAX: usize = 6;
+
+/// Most bytes of the name of a unit that is restarted.
+///
+/// `containerd.service` has 18; no person sets one.
+pub const UNIT_NAME_MAX: usize = 64;
 
 /// Most memory controllers whose error counts are followed.
 ///

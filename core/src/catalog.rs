@@ -101,6 +101,12 @@ pub enum EventReason {
     RebootDone,
     /// A reboot that was ordered is not done.
     RebootRefused,
+    /// The agent restarted a unit that did not serve.
+    UnitRestarted,
+    /// The agent could not restart a unit that does not serve.
+    UnitRestartFailed,
+    /// The agent would have restarted a unit, were it not for a dry run.
+    UnitRestartSkipped,
 }
 
 /// What is known of one condition before anything happens.
@@ -317,7 +323,7 @@ impl ConditionType {
 
 impl EventReason {
     /// How many reasons there are.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 21;
 
     /// Returns the reason's row.
     #[must_use]
@@ -840,6 +846,21 @@ pub static EVENTS: [EventRow; EventReason::COUNT] = [
         name: "RebootRefused",
         meaning: "a reboot that was ordered is not done",
     },
+    EventRow {
+        reason: EventReason::UnitRestarted,
+        name: "UnitRestarted",
+        meaning: "the agent restarted a unit that did not serve",
+    },
+    EventRow {
+        reason: EventReason::UnitRestartFailed,
+        name: "UnitRestartFailed",
+        meaning: "the agent could not restart a unit that does not serve",
+    },
+    EventRow {
+        reason: EventReason::UnitRestartSkipped,
+        name: "UnitRestartSkipped",
+        meaning: "the agent would have restarted a unit, were it not for repair.dryRun",
+    },
 ];
 
 static FIRST_CONDITION: &ConditionRow = {
@@ -911,6 +932,9 @@ mod tests {
             EventReason::RebootOrdered,
             EventReason::RebootDone,
             EventReason::RebootRefused,
+            EventReason::UnitRestarted,
+            EventReason::UnitRestartFailed,
+            EventReason::UnitRestartSkipped,
         ];
         assert_eq!(EVENTS.iter().filter(|row| !own.contains(&row.reason)).count(), 12);
     }

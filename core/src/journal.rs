@@ -160,7 +160,7 @@ fn unframe<'f, T: Deserialize<'f>>(frame: &'f mut [u8]) -> Result<T, FrameError>
 }
 
 /// What the frames mean; raised whenever a type in them changes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,12 @@
 
 mod history;
 
+use std::collections::BTreeMap;
+
 use fettle_core::bounds::{OUTPUTS_KEPT, OUTPUTS_MAX};
 use fettle_core::catalog::{CONDITIONS, ConditionType};
 use fettle_core::node::agent::{Agent, Input, Output, Outputs, Settings};
+use fettle_core::node::repair::{Mode, Target};
 use fettle_core::time::Instant;
 use fettle_core::wire::kmsg::{Origin, Record};
 use proptest::prelude::*;
@@ -16,10 +19,12 @@ proptest! {
     #[test]
     fn invariants_hold_for_any_history(history in histories()) {
         let mut agent = Box::new(Agent::new(Settings::default()));
+        let mut restarts = BTreeMap::new();
         for happening in &history {
             let (now, before) = (happening.now, agent.clone());
             let outputs = agent.step(now, happening.input());
             wakeup_is_later(&agent, now, &outputs)?;
+            mends_seldom(&agent, now, &outputs, &mut restarts)?;
             if let Input::Record(bytes) = happening.input() {
                 userspace_raises_nothing(before, &agent, now, (bytes, &outputs))?;
                 once([agent.clone(), agent.clone()], now, bytes)?;
@@ -31,6 +36,25 @@ proptest! {
 fn wakeup_is_later(after: &Agent, now: Instant, outputs: &Outputs) -> TestCaseResult {
     let later = after.next_wakeup().is_none_or(|at| at > now);
     prop_assert!(later || outputs.len() >= OUTPUTS_MAX - OUTPUTS_KEPT, "wakeup_is_later");
+    Ok(())
+}
+
+fn mends_seldom(
+    agent: &Agent,
+    now: Instant,
+    outputs: &Outputs,
+    restarts: &mut BTreeMap<String, Instant>,
+) -> TestCaseResult {
+    for output in outputs {
+        let Output::RestartUnit { unit, .. } = output else { continue };
+        let settings = &agent.settings().repair;
+        let target = settings.target(unit.as_str());
+        prop_assert_eq!(settings.mode, Mode::Act, "mends_seldom");
+        if let Some(last) = restarts.insert(unit.to_string(), now) {
+            let cooldown = target.map(Target::cooldown);
+            prop_assert!(cooldown.is_some_and(|rest| now.since(last) >= rest), "mends_seldom");
+        }
+    }
     Ok(())
 }
 

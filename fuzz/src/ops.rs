@@ -20,6 +20,7 @@
 //! q N WHY     the check of kind N ends: it failed, or without WHY it read everything;
 //!             with `-` there was nothing to read
 //! v N NAME A  a check of kind N has read an object, whose figures are all A
+//! w N         a restart ended: 0 done, 1 failed, 2 refused; from 3 on, the runtime's
 //! s N         a new process starts; bits of N: 0: proofs clear, 1: user space is trusted,
 //!             2: checks run
 //! e           the process is about to end
@@ -31,13 +32,15 @@
 use core::time::Duration;
 
 use fettle_core::catalog::{CONDITIONS, Clear, ConditionType, ReadingKind};
-use fettle_core::node::agent::{Input, Settings};
+use fettle_core::node::agent::{Input, RestartResult, Settings};
 use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
 use fettle_core::node::reading::{
-    Attachment, BootError, Clock, Disk, Drive, FileAge, FileSystem, Layer, MemoryController,
-    Reading, Unreadable,
+    ActiveState, Attachment, Audit, BootError, Clock, Cni, CniHealth, Disk, Drive, FileAge,
+    FileSystem, GaugeAnswer, KubeletHealth, KubeletJournal, Layer, MemoryController, Reading,
+    RuntimeHealth, Unit, UnitDuty, Unreadable,
 };
+use fettle_core::node::repair::Ended;
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
 use fettle_core::wire::cper::Severity;
@@ -119,7 +122,68 @@ impl Decoder {
 }
 
 /// Returns a reading whose kind, name and figures are the words of a line.
+///
+/// Those of services have the numbers by which [`kind_of`] finds their kind.
 fn reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
+    let gauge =
+        GaugeAnswer::Value { min_milli: figure.cast_signed(), sum_milli: figure.cast_signed() };
+    match kind {
+        11 => Reading::KubeletHealth(match figure {
+            0 => KubeletHealth::Ok,
+            1 => KubeletHealth::Refused,
+            2 => KubeletHealth::TimedOut,
+            _ => KubeletHealth::Answered { code: 500 },
+        }),
+        12 => Reading::KubeletJournal(KubeletJournal { gave_up_ago_s: Some(figure) }),
+        16 => Reading::ProxyReady(gauge),
+        18 => Reading::TunnelConnections(gauge),
+        19 => Reading::Unit(unit(name, figure)),
+        20 => Reading::Audit(Audit { records: 1, with_client: u32::from(figure > 0) }),
+        24 => Reading::Cni(Cni {
+            health: if figure == 0 { CniHealth::Ok } else { CniHealth::Unreachable { why: name } },
+            last_start: (figure > 1).then_some(Instant::from_millis(figure)),
+        }),
+        25 => Reading::RuntimeHealth(match figure {
+            0 => RuntimeHealth::Ready,
+            1 => RuntimeHealth::Refused,
+            2 => RuntimeHealth::TimedOut,
+            _ => RuntimeHealth::NotReady { why: name },
+        }),
+        _ => node_reading(kind, name, figure),
+    }
+}
+
+fn unit(name: &str, figure: u64) -> Unit<'_> {
+    Unit {
+        name,
+        duty: UnitDuty { critical: figure & 1 != 0, operability: figure & 2 != 0 },
+        active: match figure >> 2 & 3 {
+            0 => ActiveState::Active,
+            1 => ActiveState::Activating,
+            2 => ActiveState::Failed,
+            _ => ActiveState::Inactive,
+        },
+        sub: name,
+        result: name,
+        restarts: u32::try_from(figure >> 5 & 7).unwrap_or(0),
+        last_start: (figure >> 8 > 0).then_some(Instant::from_millis(figure >> 8)),
+        start_timeout_s: Some(90),
+        has_job: figure & 16 != 0,
+    }
+}
+
+fn restart_ended(number: u64) -> Input<'static> {
+    let ended = match number % 3 {
+        0 => Ended::Done,
+        1 => Ended::Failed,
+        _ => Ended::Refused,
+    };
+    let unit = if number < 3 { &b"kubelet.service"[..] } else { b"containerd.service" };
+    let result = RestartResult { ended, why: Text::new() };
+    Input::RestartEnded { result, unit: Text::from_bytes(unit) }
+}
+
+fn node_reading<'a>(kind: u64, name: &'a str, figure: u64) -> Reading<'a> {
     let small = u8::try_from(figure).unwrap_or(u8::MAX);
     match kind % 9 {
         0 => Reading::Clock(Clock {
@@ -186,6 +250,7 @@ fn plain(kind: u8, number: u64, rest: &[u8]) -> Input<'static> {
         b'q' => Input::CheckEnded { kind: kind_of(number), outcome: outcome(rest) },
         b's' => Input::Started(settings(number)),
         b't' => Input::Task { pid: number, state: task(rest) },
+        b'w' => restart_ended(number),
         b'x' => Input::MountsUnreadable,
         _ => Input::Tick,
     }

@@ -17,6 +17,7 @@ use fettle_core::catalog::{CONDITIONS, Clear, ConditionType};
 use fettle_core::node::agent::Settings;
 use fettle_core::node::checks::Schedule;
 use fettle_core::node::judge::Limits;
+use fettle_core::node::repair::{Mode, RepairSettings};
 use glob::Pattern;
 
 pub use file::{ConfigError, ConfigFile, DEFAULT_FILE};
@@ -150,6 +151,16 @@ pub struct Repair {
     pub enabled: bool,
 }
 
+impl Repair {
+    const fn mode(self) -> Mode {
+        match (self.enabled, self.dry_run) {
+            (false, _) => Mode::Off,
+            (true, true) => Mode::DryRun,
+            (true, false) => Mode::Act,
+        }
+    }
+}
+
 /// The tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tunnel {
@@ -209,7 +220,11 @@ impl Config {
     /// Returns what the core has to know; which probes there are, the shell adds.
     #[must_use]
     pub fn settings(&self) -> Settings {
+        let deadline_ms =
+            |deadline: Duration| u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX);
         let limits = Limits {
+            cri_deadline_ms: deadline_ms(self.cri.deadline),
+            kubelet_deadline_ms: deadline_ms(self.kubelet.deadline),
             clear_below_pct: self.disk.clear_below,
             inode_pct: self.disk.inode_pct,
             usage_pct: self.disk.usage_pct,
@@ -227,6 +242,7 @@ impl Config {
         Settings {
             clear: self.conditions.map(|condition| condition.clear),
             limits,
+            repair: RepairSettings { mode: self.repair.mode(), ..RepairSettings::default() },
             schedule,
             trust_userspace: self.trust_userspace,
             ..Settings::default()

@@ -1,10 +1,12 @@
 //! The agent: loops over the catalogue's rows and merges their wake-ups.
 
 mod records;
+mod repairs;
 mod rounds;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::repairs::RestartResult;
 use crate::bounds::{CLEARED_BY_MAX, KUBELET_DIR_MAX, LOOKUPS_MAX, OUTPUTS_MAX};
 use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind};
 use crate::node::block::Block;
@@ -20,6 +22,7 @@ use crate::node::judge::own::Contest;
 use crate::node::log::Log;
 use crate::node::mounts::Mounts;
 use crate::node::reading::Reading;
+use crate::node::repair::{self, RepairSettings, Repairs, UnitName};
 use crate::node::rules::{Finding, Object};
 use crate::text::Text;
 use crate::time::Instant;
@@ -32,6 +35,8 @@ use crate::time::Instant;
 ///   no event, unless the settings trust it. `AgentDegraded` alone may say another reason: that
 ///   a record was read, whoever wrote it, shows that the log can be read.
 /// * `once`: the same record twice raises nothing the second time.
+/// * `mends_seldom`: a unit is restarted at most once in its cooldown, and never unless repair is
+///   on.
 /// * `wakeup_is_later`: after a step, the next wakeup is after that step, unless the outputs are
 ///   full but for [`OUTPUTS_KEPT`](crate::bounds::OUTPUTS_KEPT): then it is at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +59,7 @@ pub struct Agent {
     conditions: [Condition; ConditionType::COUNT],
     /// Somebody else who writes a condition to the Node.
     contest: Option<Contest>,
+    repairs: Repairs,
     /// When the tasks that hang are looked at next.
     tasks_due: Option<Instant>,
 }
@@ -69,6 +75,8 @@ pub struct Settings {
     pub kubelet_dir: Text<KUBELET_DIR_MAX>,
     /// What counts as too full.
     pub limits: Limits,
+    /// Whether and which units are restarted.
+    pub repair: RepairSettings,
     /// Which checks run, and how often.
     pub schedule: Schedule,
     /// Whether records that user space wrote count as the kernel's: for tests.
@@ -139,6 +147,13 @@ pub enum Input<'a> {
     },
     /// One read of `/dev/kmsg`.
     Record(&'a [u8]),
+    /// The restart that [`Output::RestartUnit`] asked for has ended.
+    RestartEnded {
+        /// How.
+        result: RestartResult,
+        /// The unit, as the output named it.
+        unit: UnitName,
+    },
     /// A new process goes on with this state, under these settings.
     Started(Settings),
     /// The agent is about to end: whatever is held back is to be written.
@@ -187,6 +202,15 @@ pub enum Output {
         /// Its process id.
         pid: u64,
     },
+    /// Restart a unit, once, and answer with [`Input::RestartEnded`] when the job has ended.
+    ///
+    /// Save the agent first: a restart that it knows of is never ordered twice.
+    RestartUnit {
+        /// Why.
+        reason: repair::Reason,
+        /// Which one.
+        unit: UnitName,
+    },
 }
 
 /// An event to write.
@@ -228,6 +252,7 @@ impl Agent {
             mounts_due: None,
             conditions: Default::default(),
             contest: None,
+            repairs: Repairs::default(),
             tasks_due: None,
         }
     }
@@ -252,6 +277,9 @@ impl Agent {
             Input::Mounts(table) => self.on_mounts(now, table, &mut outputs),
             Input::MountsUnreadable => self.look_up(now, &Mounts::default(), &mut outputs),
             Input::Task { pid, state } => self.on_task(now, pid, state, &mut outputs),
+            Input::RestartEnded { result, unit } => {
+                self.on_restart_ended(now, (&unit, &result), &mut outputs);
+            }
             Input::ClearByHand { by, condition } => self.on_clear(now, by, condition, &mut outputs),
             Input::Contested(contest) => {
                 self.contest = contest;
@@ -330,6 +358,7 @@ impl Agent {
         self.forget_unwanted();
         // Whoever knows of one says so again.
         self.contest = None;
+        self.resume_repairs(now);
         if !self.lookups.is_empty() {
             push(outputs, Output::ReadMounts);
         }
@@ -351,6 +380,7 @@ impl Agent {
     }
 
     fn forget_unwanted(&mut self) {
+        self.forget_unprobed();
         for (row, stands) in CONDITIONS.iter().zip(&mut self.conditions) {
             if !self.settings.schedule.wants(row.condition) {
                 *stands = Condition::default();
@@ -444,6 +474,7 @@ impl Default for Settings {
             clear,
             kubelet_dir: Text::from_bytes(b"/var/lib/kubelet"),
             limits: Limits::default(),
+            repair: RepairSettings::default(),
             schedule: Schedule::default(),
             trust_userspace: false,
         }

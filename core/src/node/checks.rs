@@ -6,11 +6,12 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{SUBJECT_MAX, SUBJECTS_MAX, SUBJECTS_OF_ONE_MAX, SUBJECTS_SHOWN_MAX};
-use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, ReadingKind};
+use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, ReadingKind, Source};
 use crate::node::condition::{Message, Reason, Status, Verdict};
 use crate::node::foreign::ForeignDisks;
+use crate::node::judge::recovery::{self, Mended};
 use crate::node::judge::{Judgement, Limits, Memory, Note, drive, judge_of};
-use crate::node::reading::{Disk, Reading};
+use crate::node::reading::{Disk, Reading, Unit};
 use crate::node::rules::Finding;
 use crate::text::Text;
 use crate::time::Instant;
@@ -164,18 +165,35 @@ impl Checks {
             return self.note_disk(disk);
         }
         let object = Text::from_bytes(reading.object().as_bytes());
-        for row in rows(kind) {
-            let Some(judge) = judge_of(row.condition) else {
-                continue;
-            };
+        for row in rows(kind).filter(|row| !matches!(row.source, Source::Kernel | Source::Own)) {
             let mut memory = self.memory(row.condition, &object);
             let judgement = if let Reading::Unreadable(unreadable) = reading {
                 Judgement::Unknown(Text::from_bytes(unreadable.why.as_bytes()))
-            } else {
+            } else if let Some(judge) = judge_of(row.condition) {
                 judge(now, reading, limits, &mut memory)
+            } else {
+                continue;
             };
             self.stand(row, &object, judgement, memory);
         }
+    }
+
+    /// Judges a unit, of which the agent knows more than systemd, for `ServiceNotRecovering`.
+    pub fn note_unit(&mut self, now: Instant, unit: &Unit<'_>, mended: &Mended) {
+        let row = ConditionType::ServiceNotRecovering.row();
+        let object = Text::from_bytes(unit.name.as_bytes());
+        let mut memory = self.memory(row.condition, &object);
+        let judgement = recovery::recovering(now, unit, mended, &mut memory);
+        self.stand(row, &object, judgement, memory);
+    }
+
+    /// Asks for a run now, besides those at its interval; says whether there can be one.
+    pub(super) fn ask(&mut self, now: Instant, kind: ReadingKind, schedule: &Schedule) -> bool {
+        let is_offered = schedule.interval(kind).is_some();
+        if is_offered {
+            self.run_mut(kind).due = Some(now);
+        }
+        is_offered
     }
 
     /// Notes an I/O error that the kernel reported, for `DisksFailure`.
@@ -342,6 +360,7 @@ impl Checks {
         let (standing, note) = match judgement {
             Judgement::NotMine => return,
             Judgement::Healthy => (Standing::Healthy, Note::new()),
+            Judgement::NotYet(note) => self.as_it_stood(row.condition, object, note),
             Judgement::Problem(note) => (Standing::Problem, note),
             Judgement::Unknown(note) => (Standing::Unknown, note),
         };
@@ -372,6 +391,23 @@ impl Checks {
         }
     }
 
+    /// What is not proven well is unknown; what is a problem is not better for one that is less.
+    fn as_it_stood(
+        &self,
+        condition: ConditionType,
+        object: &SubjectName,
+        note: Note,
+    ) -> (Standing, Note) {
+        match self.of(condition).find(|subject| subject.object == *object) {
+            Some(Subject { standing: Standing::Healthy, .. }) => (Standing::Healthy, note),
+            Some(Subject { standing: Standing::Problem, note, .. }) => {
+                (Standing::Problem, note.clone())
+            }
+            Some(Subject { standing: Standing::Gone, .. }) => (Standing::Problem, note),
+            Some(Subject { standing: Standing::Unknown, .. }) | None => (Standing::Unknown, note),
+        }
+    }
+
     fn count_beyond(&mut self, condition: ConditionType, standing: Standing) {
         let Some(beyond) = self.beyond.get_mut(condition.index()) else {
             return;
@@ -390,7 +426,7 @@ impl Checks {
         let of_kind = |subject: &&mut Subject| subject.condition.row().reading == kind;
         for subject in self.subjects.iter_mut().filter(of_kind) {
             match drive::errors(now, &mut subject.memory) {
-                Judgement::NotMine => {}
+                Judgement::NotMine | Judgement::NotYet(_) => {}
                 Judgement::Problem(note) => {
                     subject.seen = true;
                     subject.standing = Standing::Problem;
@@ -399,6 +435,7 @@ impl Checks {
                 Judgement::Healthy | Judgement::Unknown(_) => {
                     subject.seen = true;
                     subject.standing = Standing::Healthy;
+                    subject.note = Note::new();
                 }
             }
         }
@@ -409,7 +446,7 @@ impl Checks {
     fn forget_unseen(&mut self, kind: ReadingKind) {
         let of_kind = |subject: &&mut Subject| subject.condition.row().reading == kind;
         for subject in self.subjects.iter_mut().filter(of_kind) {
-            if !subject.seen && subject.memory == Memory::Present {
+            if !subject.seen && subject.memory.was_there() {
                 subject.standing = Standing::Gone;
                 subject.note = Text::from_bytes(b"was there and is gone");
                 subject.seen = true;
@@ -506,7 +543,8 @@ struct Explanation<'a> {
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |subject: &&Subject| match self.status {
-            Status::False => false,
+            // What is not a problem yet.
+            Status::False => !subject.note.is_empty(),
             Status::True => subject.standing.is_trouble(),
             Status::Unknown => subject.standing == Standing::Unknown,
         };
@@ -514,7 +552,11 @@ impl fmt::Display for Explanation<'_> {
         let mut count = 0_usize;
         for subject in subjects {
             if count < SUBJECTS_SHOWN_MAX {
-                f.write_str(if count > 0 { "; " } else { "" })?;
+                f.write_str(match (count, self.status) {
+                    (0, Status::False) => "nothing counts yet: ",
+                    (0, Status::True | Status::Unknown) => "",
+                    (_, _) => "; ",
+                })?;
                 write!(f, "{}: {}", subject.object, subject.note)?;
             }
             count = count.saturating_add(1);
@@ -540,19 +582,21 @@ fn rows(kind: ReadingKind) -> impl Iterator<Item = &'static ConditionRow> {
     CONDITIONS.iter().filter(move |row| row.reading == kind)
 }
 
-/// Returns how often a kind is read that has no row, and so no interval that could be set.
+/// Returns how often a kind is read that no condition wants, and so at no interval that is set.
 fn interval_without_condition(kind: ReadingKind) -> Option<Duration> {
     if kind == ReadingKind::BootErrors {
         return Some(BOOT_ERRORS_EVERY);
     }
-    (kind == ReadingKind::MemoryErrors).then_some(MEMORY_ERRORS_EVERY)
+    let is_needed = matches!(kind, ReadingKind::MemoryErrors | ReadingKind::Units);
+    is_needed.then_some(EVERY_MINUTE)
 }
 
 /// They do not change; another run only tries again what failed.
 const BOOT_ERRORS_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// As often as the catalogue's cheap checks: to read a counter is to read two files of sysfs.
-const MEMORY_ERRORS_EVERY: Duration = Duration::from_secs(60);
+/// Units are repaired even where no condition of theirs is wanted.
+const EVERY_MINUTE: Duration = Duration::from_secs(60);
 
 /// Intervals without a success after which a check is stale.
 const STALE_INTERVALS: u32 = 5;

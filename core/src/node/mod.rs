@@ -14,5 +14,6 @@ pub mod mounts;
 mod pace;
 pub mod publisher;
 pub mod reading;
+pub mod repair;
 pub mod report;
 pub mod rules;

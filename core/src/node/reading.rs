@@ -1,7 +1,13 @@
 //! What probes read: one reading is about one object, at one moment.
 
+mod service;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::service::{
+    ActiveState, Audit, Cni, CniHealth, GaugeAnswer, KubeletHealth, KubeletJournal, RuntimeHealth,
+    Unit, UnitDuty,
+};
 use crate::time::Timestamp;
 use crate::wire::cper::Severity;
 
@@ -11,6 +17,8 @@ use crate::wire::cper::Severity;
 /// done. What could not be read is a reading too: [`Reading::Unreadable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reading<'a> {
+    /// The API server's audit records of the last minute.
+    Audit(Audit),
     /// A hardware error that firmware recorded before this boot.
     BootError(BootError),
     /// A certificate in a file.
@@ -18,6 +26,8 @@ pub enum Reading<'a> {
     Certificate(Certificate<'a>),
     /// The kernel's clock.
     Clock(Clock),
+    /// The local CNI agent.
+    Cni(Cni<'a>),
     /// A disk, and how it is attached.
     Disk(Disk<'a>),
     /// The health of a drive.
@@ -28,14 +38,26 @@ pub enum Reading<'a> {
     FileSystem(FileSystem<'a>),
     /// The GPUs of the node and what activates them.
     Gpus(Gpus),
+    /// The kubelet's answer on `/healthz`.
+    KubeletHealth(KubeletHealth),
+    /// The kubelet's journal.
+    KubeletJournal(KubeletJournal),
     /// A sealed layer of the operating system.
     Layer(Layer<'a>),
     /// The error counts of a memory controller.
     MemoryController(MemoryController<'a>),
     /// A protected file that is not as it was at the baseline.
     ProtectedFile(ProtectedFile<'a>),
+    /// The gauge with which the local proxy says that it is ready.
+    ProxyReady(GaugeAnswer<'a>),
+    /// The container runtime's answer to a CRI status request.
+    RuntimeHealth(RuntimeHealth<'a>),
     /// A thin pool of a volume group.
     ThinPool(ThinPool<'a>),
+    /// The gauge with which the tunnel counts its connections.
+    TunnelConnections(GaugeAnswer<'a>),
+    /// A unit of systemd.
+    Unit(Unit<'a>),
     /// Something that could not be read.
     Unreadable(Unreadable<'a>),
     /// A volume group.
@@ -47,18 +69,25 @@ impl Reading<'_> {
     #[must_use]
     pub const fn object(&self) -> &str {
         match self {
+            Self::Audit(_) => "audit log",
             Self::BootError(_) => "boot errors",
             Self::Certificate(certificate) => certificate.path,
             Self::Clock(_) => "clock",
+            Self::Cni(_) => "CNI agent",
             Self::Disk(disk) => disk.name,
             Self::Drive(drive) => drive.name,
             Self::FileAge(file) => file.path,
             Self::FileSystem(system) => system.mount_point,
             Self::Gpus(_) => "GPUs",
+            Self::KubeletHealth(_) | Self::KubeletJournal(_) => "kubelet",
             Self::Layer(layer) => layer.name,
             Self::MemoryController(controller) => controller.name,
             Self::ProtectedFile(file) => file.path,
+            Self::ProxyReady(_) => "proxy",
+            Self::RuntimeHealth(_) => "container runtime",
             Self::ThinPool(pool) => pool.name,
+            Self::TunnelConnections(_) => "tunnel",
+            Self::Unit(unit) => unit.name,
             Self::Unreadable(unreadable) => unreadable.object,
             Self::VolumeGroup(group) => group.name,
         }

@@ -5,10 +5,14 @@
 use core::time::Duration;
 
 use fettle_core::catalog::{CONDITIONS, Clear, ConditionType, ReadingKind};
-use fettle_core::node::agent::{Input, Settings};
+use fettle_core::node::agent::{Input, RestartResult, Settings};
 use fettle_core::node::checks::Outcome;
 use fettle_core::node::judge::deadlock::TaskState;
-use fettle_core::node::reading::{Attachment, Disk, Drive, FileSystem, Layer, Reading, Unreadable};
+use fettle_core::node::reading::{
+    ActiveState, Attachment, Cni, CniHealth, Disk, Drive, FileSystem, KubeletHealth, Layer,
+    Reading, RuntimeHealth, Unit, UnitDuty, Unreadable,
+};
+use fettle_core::node::repair::{Ended, Mode};
 use fettle_core::text::Text;
 use fettle_core::time::Instant;
 use proptest::collection::vec;
@@ -136,6 +140,13 @@ fn plain() -> impl Strategy<Value = Input<'static>> {
         Just(Input::LogOverrun),
         Just(Input::MountsUnreadable),
         (kind(), reading()).prop_map(|(kind, reading)| Input::Reading { kind, reading }),
+        service().prop_map(|(kind, reading)| Input::Reading { kind, reading }),
+        (select(vec!["kubelet.service", "containerd.service"]), result()).prop_map(
+            |(unit, result)| Input::RestartEnded {
+                result,
+                unit: Text::from_bytes(unit.as_bytes())
+            }
+        ),
         (kind(), outcome()).prop_map(|(kind, outcome)| Input::CheckEnded { kind, outcome }),
         settings().prop_map(Input::Started),
         Just(Input::Stopping),
@@ -145,7 +156,64 @@ fn plain() -> impl Strategy<Value = Input<'static>> {
 }
 
 fn kind() -> impl Strategy<Value = ReadingKind> {
-    select(vec![ReadingKind::Disks, ReadingKind::FileSystems, ReadingKind::SealedLayers])
+    select(vec![
+        ReadingKind::Cri,
+        ReadingKind::Disks,
+        ReadingKind::FileSystems,
+        ReadingKind::KubeletHealthz,
+        ReadingKind::SealedLayers,
+        ReadingKind::Units,
+    ])
+}
+
+/// Readings of services, each of its kind.
+fn service() -> impl Strategy<Value = (ReadingKind, Reading<'static>)> {
+    let health = vec![
+        KubeletHealth::Answered { code: 500 },
+        KubeletHealth::Ok,
+        KubeletHealth::Refused,
+        KubeletHealth::TimedOut,
+    ];
+    let runtime = vec![
+        RuntimeHealth::NotReady { why: "corrupt" },
+        RuntimeHealth::Ready,
+        RuntimeHealth::Refused,
+        RuntimeHealth::TimedOut,
+    ];
+    let cni = vec![CniHealth::Ok, CniHealth::Unreachable { why: "no such socket" }];
+    prop_oneof![
+        select(health)
+            .prop_map(|health| (ReadingKind::KubeletHealthz, Reading::KubeletHealth(health))),
+        select(runtime).prop_map(|health| (ReadingKind::Cri, Reading::RuntimeHealth(health))),
+        select(cni).prop_map(|health| {
+            (ReadingKind::Cni, Reading::Cni(Cni { health, last_start: None }))
+        }),
+        unit().prop_map(|unit| (ReadingKind::Units, Reading::Unit(unit))),
+    ]
+}
+
+fn unit() -> impl Strategy<Value = Unit<'static>> {
+    let name = select(vec!["kubelet.service", "containerd.service", "syself-tunnel-agent.service"]);
+    let active = select(vec![ActiveState::Activating, ActiveState::Active, ActiveState::Failed]);
+    let duty = (any::<bool>(), any::<bool>());
+    (name, active, duty, 0..9_u32, any::<Option<u32>>(), any::<bool>()).prop_map(
+        |(name, active, (critical, operability), restarts, started, has_job)| Unit {
+            name,
+            duty: UnitDuty { critical, operability },
+            active,
+            sub: "start",
+            result: "exit-code",
+            restarts,
+            last_start: started.map(|ms| Instant::from_millis(u64::from(ms % 100_000))),
+            start_timeout_s: Some(90),
+            has_job,
+        },
+    )
+}
+
+fn result() -> impl Strategy<Value = RestartResult> {
+    select(vec![Ended::Done, Ended::Failed, Ended::Refused])
+        .prop_map(|ended| RestartResult { ended, why: Text::from_bytes(b"no such unit") })
 }
 
 fn reading() -> impl Strategy<Value = Reading<'static>> {
@@ -186,8 +254,11 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(proof, trust_userspace, probe)| {
+    let mode = select(vec![Mode::Act, Mode::DryRun, Mode::Off]);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), mode);
+    flags.prop_map(|(proof, trust_userspace, probe, mode)| {
         let mut settings = Settings { trust_userspace, ..Settings::default() };
+        settings.repair.mode = mode;
         settings.schedule.probes = [probe; ReadingKind::COUNT];
         if proof {
             settings.clear = [Clear::Proof; ConditionType::COUNT];

@@ -258,7 +258,8 @@ impl Run {
                 AgentOutput::Check { .. }
                 | AgentOutput::Lost { .. }
                 | AgentOutput::ReadMounts
-                | AgentOutput::ReadTask { .. } => {}
+                | AgentOutput::ReadTask { .. }
+                | AgentOutput::RestartUnit { .. } => {}
             }
         }
     }

@@ -161,7 +161,9 @@ impl Once {
                 Output::Condition { .. }
                 | Output::Event(_)
                 | Output::Lost { .. }
-                | Output::ReadTask { .. } => {}
+                | Output::ReadTask { .. }
+                // A check changes nothing on the node.
+                | Output::RestartUnit { .. } => {}
             }
         }
     }

@@ -50,17 +50,32 @@ fn the_core_gets_what_it_has_to_know() {
     assert_eq!(Config::default().settings(), Settings::default());
     let config = right(
         "disk: {usagePct: 80, inodePct: 81, clearBelow: 2}
+kubelet: {deadline: 4s}
+cri: {deadline: 1m}
+repair: {dryRun: true}
 lvm: {vgFree: true}
 kmsg: {trustUserspace: true}
 conditions: {DiskUsageHigh: {interval: 1m30s, enabled: false}, KernelDeadlock: {clear: proof}}",
     );
     let mut want = Settings { trust_userspace: true, ..Settings::default() };
-    want.limits =
-        Limits { usage_pct: 80, inode_pct: 81, clear_below_pct: 2, volume_group_free: true };
+    want.limits = Limits {
+        cri_deadline_ms: 60_000,
+        kubelet_deadline_ms: 4_000,
+        usage_pct: 80,
+        inode_pct: 81,
+        clear_below_pct: 2,
+        volume_group_free: true,
+    };
+    want.repair.mode = Mode::DryRun;
     want.schedule.enabled[ConditionType::DiskUsageHigh.index()] = false;
     want.schedule.intervals_s[ConditionType::DiskUsageHigh.index()] = 90;
     want.clear[ConditionType::KernelDeadlock.index()] = Clear::Proof;
     assert_eq!(config.settings(), want);
+    for (text, mode) in
+        [("{enabled: false}", Mode::Off), ("{enabled: false, dryRun: true}", Mode::Off)]
+    {
+        assert_eq!(right(&format!("repair: {text}")).settings().repair.mode, mode, "{text}");
+    }
 }
 
 #[test]

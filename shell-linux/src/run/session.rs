@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use fettle_core::catalog::EventReason;
 use fettle_core::journal::{Stamp, Step};
-use fettle_core::node::agent::{self, Agent, Input, Output};
+use fettle_core::node::agent::{self, Agent, Input, Output, RestartResult};
 use fettle_core::node::log::LogState;
 use fettle_core::node::publisher;
+use fettle_core::node::repair::{Ended, Reason, UnitName};
 use fettle_core::text::Text;
 use log::{error, info, warn};
 
@@ -217,6 +218,7 @@ impl<'o, W: Write> Session<'o, W> {
                 }
                 Output::ReadMounts => self.read_mounts()?,
                 Output::ReadTask { pid } => self.read_task(pid)?,
+                Output::RestartUnit { unit, reason } => self.restart_unit(unit, reason)?,
                 Output::Event(event) => {
                     self.saver.note(Unsaved::Told);
                     self.note_event(&event);
@@ -260,6 +262,14 @@ impl<'o, W: Write> Session<'o, W> {
 
     fn read_task(&mut self, pid: u64) -> Result<(), RunError> {
         self.apply(Input::Task { pid, state: task::read(&self.place.root, pid) })
+    }
+
+    /// Refuses every restart: this version has no way to systemd.
+    fn restart_unit(&mut self, unit: UnitName, reason: Reason) -> Result<(), RunError> {
+        warn!("{unit} should be restarted, which this version cannot do: {reason}");
+        let why = Text::from_bytes(b"this version cannot restart units");
+        let result = RestartResult { ended: Ended::Refused, why };
+        self.apply(Input::RestartEnded { result, unit })
     }
 
     /// One step: journal, core, output.

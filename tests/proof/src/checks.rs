@@ -5,19 +5,23 @@ use core::hint::black_box;
 use fettle_core::catalog::{ConditionType, ReadingKind};
 use fettle_core::node::checks::{Checks, Outcome, Schedule};
 use fettle_core::node::foreign::ForeignDisks;
+use fettle_core::node::judge::streak::{Answer, Streak};
 use fettle_core::node::judge::{
-    Judge, Judgement, Limits, Memory, certificate, clock, drive, file_age, gpu, integrity,
-    judge_of, own, space,
+    Judge, Judgement, Limits, Memory, audit, certificate, clock, cni, drive, file_age, gpu,
+    integrity, judge_of, kubelet, own, proxy, recovery, runtime, space, tunnel, unit,
 };
 use fettle_core::node::log::Log;
-use fettle_core::node::reading::{Attachment, Disk, Reading, Unreadable};
+use fettle_core::node::reading::{
+    ActiveState, Attachment, Disk, GaugeAnswer, Reading, Unit, UnitDuty, Unreadable,
+};
 use fettle_core::text::Text;
 
-use crate::{bytes, finding, instant, text};
+use crate::{bytes, finding, instant, number, show, text};
 
 /// Calls everything in `node::checks` and `node::reading`, and the judges of readings.
 pub(crate) fn call_all() {
     judges();
+    services(black_box(&mut Memory::None));
     errors(black_box(&mut Memory::None));
     disks(black_box(&mut ForeignDisks::new()));
     let mut checks = Checks::new();
@@ -39,9 +43,11 @@ pub(crate) fn outcome() -> Outcome {
 
 fn judges() {
     black_box(judge_of(black_box(ConditionType::DisksFailure)));
-    let all: [Judge; 10] = [
+    let all: [Judge; 18] = [
+        audit::source_address,
         certificate::renewal,
         clock::synchronized,
+        cni::health,
         drive::failure,
         drive::temperature,
         drive::wear,
@@ -49,13 +55,49 @@ fn judges() {
         gpu::activation,
         integrity::protected_file,
         integrity::sealed_layer,
+        kubelet::health,
+        kubelet::heartbeat,
+        proxy::ready,
+        runtime::health,
         space::usage,
+        tunnel::connected,
+        unit::active,
     ];
     for judge in all {
         let limits = black_box(Limits::default());
         let judgement: Judgement =
             judge(instant(), &reading(), &limits, black_box(&mut Memory::None));
         black_box(judgement);
+    }
+}
+
+/// Returns a unit of which the optimiser knows nothing.
+pub(crate) fn a_unit() -> Unit<'static> {
+    black_box(Unit {
+        name: text(),
+        duty: UnitDuty { critical: black_box(true), operability: black_box(true) },
+        active: ActiveState::by_name(text()),
+        sub: text(),
+        result: text(),
+        restarts: black_box(7),
+        last_start: black_box(Some(instant())),
+        start_timeout_s: black_box(Some(number())),
+        has_job: black_box(true),
+    })
+}
+
+fn services(memory: &mut Memory) {
+    let (unit, mended) = (a_unit(), black_box(recovery::Mended::default()));
+    black_box((unit.active.name(), unit.active.is_up(), unit.active.is_settled()));
+    black_box(recovery::recovering(instant(), &unit, &mended, memory));
+    black_box((memory.clone(), mended == recovery::Mended::default()));
+    black_box(GaugeAnswer::of(black_box(None)));
+    let answer = Answer::of(&reading(), &black_box(Limits::default()));
+    if let Some(answer) = black_box(answer) {
+        black_box(black_box(Streak::default()).after(answer));
+        if let Answer::Failed(failure) = answer {
+            show(failure);
+        }
     }
 }
 
@@ -82,6 +124,7 @@ fn run(checks: &mut Checks) {
     checks.note_reading(instant(), kind, &reading(), &black_box(Limits::default()));
     black_box(checks.note_disk_error(instant(), &finding(), &schedule));
     checks.end(instant(), kind, outcome());
+    checks.note_unit(instant(), &a_unit(), &black_box(recovery::Mended::default()));
     checks.clear(condition());
 }
 

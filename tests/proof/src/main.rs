@@ -20,6 +20,7 @@ mod judge;
 mod node;
 mod plain;
 mod publisher;
+mod repair;
 mod rules;
 mod wire;
 
@@ -52,6 +53,7 @@ extern "C" fn main() -> i32 {
     rules::call_all();
     judge::call_all();
     checks::call_all();
+    repair::call_all();
     node::call_all();
     publisher::call_all();
     journal::call_all();

@@ -19,6 +19,7 @@ use fettle_core::wire::cper::Severity;
 use fettle_core::wire::kmsg::Record;
 
 use crate::checks::{outcome, reading};
+use crate::repair::result;
 use crate::{bytes, finding, instant, number, show, text};
 
 /// Calls everything in `node` that is not a rule or a judge.
@@ -99,7 +100,7 @@ pub(crate) fn use_agent(agent: &mut Agent) {
         black_box(agent.step(instant(), black_box(input)));
     }
     black_box((agent.next_wakeup(), agent.settings(), agent.log(), agent.counts()));
-    black_box(agent.checks());
+    black_box((agent.checks(), agent.mended(text()), agent.repairs()));
     black_box(agent.condition(black_box(ConditionType::KernelDeadlock)));
     let condition = black_box(ConditionType::ReadonlyFilesystem);
     agent.objects(condition).for_each(|object| _ = black_box(object.clone()));
@@ -107,7 +108,7 @@ pub(crate) fn use_agent(agent: &mut Agent) {
     black_box((agent.clone(), *agent == Agent::new(Settings::default())));
 }
 
-fn inputs() -> [Input<'static>; 16] {
+fn inputs() -> [Input<'static>; 17] {
     let state = black_box(TaskState::Alive { state: b'D', start_ticks: 7 });
     [
         Input::ClearByHand {
@@ -128,6 +129,7 @@ fn inputs() -> [Input<'static>; 16] {
         Input::MountsUnreadable,
         Input::Reading { kind: black_box(ReadingKind::Disks), reading: reading() },
         Input::Record(bytes()),
+        Input::RestartEnded { result: result(), unit: Text::from_bytes(bytes()) },
         Input::Started(black_box(Settings::default())),
         Input::Stopping,
         Input::Task { pid: number(), state },

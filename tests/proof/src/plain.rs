@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use fettle_core::bounds::{
     BOOT_ID_MAX, CLEARED_BY_MAX, EVENT_WRITES_MAX, KUBELET_DIR_MAX, LINE_MAX, MESSAGE_MAX,
-    NOTE_MAX, OBJECT_MAX, SUBJECT_MAX,
+    NOTE_MAX, OBJECT_MAX, SUBJECT_MAX, UNIT_NAME_MAX,
 };
 use fettle_core::node::fold::Extra;
 use fettle_core::text::Text;
@@ -42,6 +42,7 @@ fn texts() {
     text_of::<NOTE_MAX>();
     text_of::<OBJECT_MAX>();
     text_of::<SUBJECT_MAX>();
+    text_of::<UNIT_NAME_MAX>();
     black_box(Extra::from_bytes(bytes()));
 }
 

@@ -47,6 +47,7 @@ impl Agent {
         {
             self.fold.note(now, EventReason::MemoryReadError, finding, Extra::new());
         }
+        self.note_for_repair(now, (kind, reading), outputs);
         self.checks.note_reading(now, kind, reading, &self.settings.limits);
     }
 
@@ -74,6 +75,7 @@ impl Agent {
             self.boot_errors.note_end();
             self.tell_boot_errors(now, outputs);
         }
+        self.end_for_repair(now, (kind, &outcome), outputs);
         self.checks.end(now, kind, outcome);
         self.judge_all(now, kind, outputs);
         self.judge_own(now, outputs);

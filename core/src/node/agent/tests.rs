@@ -9,6 +9,9 @@ use std::vec::Vec;
 
 use super::*;
 use crate::node::condition::Status;
+use crate::node::reading::Unit;
+
+mod repairs;
 
 #[test]
 fn k01_a_lost_part_of_the_log_is_counted_and_the_rest_is_read() {
@@ -337,6 +340,8 @@ struct Node {
     sequence: u64,
     mounts: &'static str,
     task: TaskState,
+    /// What systemd says of the one unit that fails.
+    unit: Unit<'static>,
 }
 
 impl Node {
@@ -346,7 +351,8 @@ impl Node {
 
     fn with(settings: Settings) -> Self {
         let agent = Agent::new(settings);
-        Self { agent, now: Instant::from_millis(0), sequence: 0, mounts: "", task: TaskState::Gone }
+        let (now, task, unit) = (Instant::from_millis(0), TaskState::Gone, repairs::KUBELET);
+        Self { agent, now, sequence: 0, mounts: "", task, unit }
     }
 
     fn wait(&mut self, ms: u64) {
@@ -383,6 +389,7 @@ impl Node {
                     said.push(format!("{condition:?} cleared by {by}"));
                 }
                 Output::Lost { records, .. } => said.push(format!("lost {records}")),
+                Output::RestartUnit { unit, .. } => said.push(format!("restart {unit}")),
             }
         }
         said

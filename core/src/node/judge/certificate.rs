@@ -69,7 +69,7 @@ mod tests {
             let got = match judgement {
                 Judgement::Problem(_) => Some(true),
                 Judgement::Healthy => Some(false),
-                Judgement::NotMine | Judgement::Unknown(_) => None,
+                Judgement::NotMine | Judgement::NotYet(_) | Judgement::Unknown(_) => None,
             };
             assert_eq!(got, problem, "{from} {until}");
         }

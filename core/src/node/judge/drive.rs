@@ -85,6 +85,9 @@ pub fn counted_disk(finding: &Finding) -> Option<&[u8]> {
         | Detail::Readonly { .. }
         | Detail::Verity { .. }
         | Detail::VerityStatus
+        | Detail::UnitRestartFailed
+        | Detail::UnitRestartSkipped
+        | Detail::UnitRestarted
         | Detail::Xid { .. } => false,
     };
     let disk = whole_disk(finding.object.as_str().as_bytes());

@@ -53,7 +53,7 @@ mod tests {
                 Judgement::Healthy => 0,
                 Judgement::Problem(_) => 1,
                 Judgement::Unknown(_) => 2,
-                Judgement::NotMine => 3,
+                Judgement::NotMine | Judgement::NotYet(_) => 3,
             };
             assert_eq!(got, want, "{recorded:?}");
         }

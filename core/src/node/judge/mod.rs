@@ -1,19 +1,30 @@
 //! Judges: from a reading, and what is remembered of earlier ones, to a judgement.
 
+pub mod audit;
 pub mod certificate;
 pub mod clock;
+pub mod cni;
 pub mod deadlock;
 pub mod drive;
 pub mod file_age;
 pub mod gpu;
 pub mod integrity;
 pub mod kernel;
+pub mod kubelet;
 pub mod own;
+pub mod proxy;
 pub mod readonly;
+pub mod recovery;
+pub mod runtime;
 pub mod space;
+pub mod streak;
+pub mod tunnel;
+pub mod unit;
 
 use serde::{Deserialize, Serialize};
 
+use self::recovery::Restarts;
+use self::streak::Streak;
 use crate::bounds::{IO_ERRORS_MAX, NOTE_MAX};
 use crate::catalog::ConditionType;
 use crate::node::reading::Reading;
@@ -31,6 +42,8 @@ pub enum Judgement {
     Healthy,
     /// The reading says nothing about the judge's condition.
     NotMine,
+    /// Something is, but not for long enough to count: it stands as it did, and the note is told.
+    NotYet(Note),
     /// Something is.
     Problem(Note),
     /// Nobody can tell.
@@ -42,6 +55,8 @@ pub enum Judgement {
 pub enum Memory {
     /// It was over its limit: it must fall further to be well.
     Above,
+    /// How the answers of a probe have been.
+    Answers(Streak),
     /// Its latest errors, and the moment and sector of the last, so that one fault counts once.
     Errors {
         /// When the last error that counted came, in seconds of the kernel log.
@@ -56,11 +71,26 @@ pub enum Memory {
     None,
     /// It was there: its absence is a fault.
     Present,
+    /// How often a unit was restarted.
+    Restarts(Restarts),
+    /// It was there at this moment, which the judge counts from.
+    Since(Instant),
+}
+
+impl Memory {
+    /// Returns whether its object was there, so that its absence is a fault.
+    pub(super) const fn was_there(&self) -> bool {
+        matches!(self, Self::Answers(_) | Self::Present | Self::Since(_))
+    }
 }
 
 /// Limits that a person may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
+    /// How long the container runtime may take to answer.
+    pub cri_deadline_ms: u32,
+    /// How long the kubelet may take to answer.
+    pub kubelet_deadline_ms: u32,
     /// Space of a file system or thin pool, from which on it is too full.
     pub usage_pct: u8,
     /// Inodes of a file system, from which on it has too few left.
@@ -74,7 +104,14 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         // decisions.md, "Configuration keys and defaults".
-        Self { usage_pct: 85, inode_pct: 90, clear_below_pct: 3, volume_group_free: false }
+        Self {
+            cri_deadline_ms: 15_000,
+            kubelet_deadline_ms: 5_000,
+            usage_pct: 85,
+            inode_pct: 90,
+            clear_below_pct: 3,
+            volume_group_free: false,
+        }
     }
 }
 
@@ -88,17 +125,27 @@ pub fn judge_of(condition: ConditionType) -> Option<Judge> {
 }
 
 /// The judge of each condition that is judged by readings of single objects.
-static JUDGES: [(ConditionType, Judge); 10] = [
+///
+/// `ServiceNotRecovering` has [`recovery::recovering`], which asks for more than a reading.
+static JUDGES: [(ConditionType, Judge); 18] = [
+    (ConditionType::APIServerSourceIPUnavailable, audit::source_address),
     (ConditionType::CertRenewalFailing, certificate::renewal),
     (ConditionType::ClockNotSynchronized, clock::synchronized),
+    (ConditionType::CNIUnhealthy, cni::health),
+    (ConditionType::ContainerRuntimeUnhealthy, runtime::health),
     (ConditionType::DisksFailure, drive::failure),
     (ConditionType::DiskTemperatureHigh, drive::temperature),
     (ConditionType::DiskUsageHigh, space::usage),
     (ConditionType::DiskWearHigh, drive::wear),
     (ConditionType::GpuActivationFailed, gpu::activation),
+    (ConditionType::KubeletHeartbeatFailed, kubelet::heartbeat),
+    (ConditionType::KubeletUnhealthy, kubelet::health),
     (ConditionType::NodeInfoStale, file_age::node_info),
+    (ConditionType::NodeServiceDown, unit::active),
     (ConditionType::NodeTampered, integrity::protected_file),
+    (ConditionType::ProxyNotServing, proxy::ready),
     (ConditionType::SealedOSTampered, integrity::sealed_layer),
+    (ConditionType::TunnelDisconnected, tunnel::connected),
 ];
 
 /// Returns a note of what `arguments` say.

@@ -92,6 +92,12 @@ pub enum Detail {
         /// How the kernel stopped it.
         how: ReadonlyHow,
     },
+    /// The agent could not restart a unit.
+    UnitRestartFailed,
+    /// The agent would have restarted a unit, were it not for a dry run.
+    UnitRestartSkipped,
+    /// The agent restarted a unit.
+    UnitRestarted,
     /// A block failed its dm-verity check.
     Verity {
         /// The number of the block.
@@ -155,6 +161,9 @@ impl Detail {
             | Self::HungTask { critical: false, .. }
             | Self::NetDeviceInUse { .. }
             | Self::Nvme
+            | Self::UnitRestartFailed
+            | Self::UnitRestartSkipped
+            | Self::UnitRestarted
             | Self::Xid { .. } => None,
         }
     }
@@ -184,6 +193,9 @@ impl Detail {
             Self::HungTask { .. } => Some(EventReason::TaskHung),
             Self::NetDeviceInUse { .. } => Some(EventReason::UnregisterNetDevice),
             Self::Nvme => Some(EventReason::NvmeError),
+            Self::UnitRestartFailed => Some(EventReason::UnitRestartFailed),
+            Self::UnitRestartSkipped => Some(EventReason::UnitRestartSkipped),
+            Self::UnitRestarted => Some(EventReason::UnitRestarted),
             Self::Xid { .. } => Some(EventReason::NvidiaXidError),
             Self::Cper { severity: Severity::Fatal | Severity::Info, .. }
             | Self::GpuOffBus
@@ -226,6 +238,9 @@ impl fmt::Display for Finding {
             }
             Detail::Nvme => write!(f, "{object} failed or timed out"),
             Detail::Readonly { how } => write!(f, "the file system on {object} was {how}"),
+            Detail::UnitRestartFailed => write!(f, "{object} could not be restarted"),
+            Detail::UnitRestartSkipped => write!(f, "{object} is left alone by repair.dryRun"),
+            Detail::UnitRestarted => write!(f, "{object} was restarted"),
             Detail::Verity { block } => write!(f, "block {block} on {object} is corrupt"),
             Detail::VerityStatus => write!(f, "{object} is corrupt"),
             Detail::Xid { number } => write!(f, "GPU {object} reported Xid {number}"),

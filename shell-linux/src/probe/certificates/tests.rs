@@ -80,7 +80,7 @@ fn what_is_due_is_told_by_the_lifetime() {
         let got = match renewal(at, &reading, &limits, &mut Memory::None) {
             Judgement::Healthy => "healthy",
             Judgement::Problem(_) => "problem",
-            Judgement::NotMine | Judgement::Unknown(_) => "neither",
+            Judgement::NotMine | Judgement::NotYet(_) | Judgement::Unknown(_) => "neither",
         };
         assert_eq!(got, want, "{from_s} {until_s}");
     }

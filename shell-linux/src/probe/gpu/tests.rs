@@ -238,7 +238,7 @@ impl Node {
         match activation(now, &reading, &Limits::default(), &mut Memory::None) {
             Judgement::Healthy => Some(false),
             Judgement::Problem(_) => Some(true),
-            Judgement::NotMine | Judgement::Unknown(_) => None,
+            Judgement::NotMine | Judgement::NotYet(_) | Judgement::Unknown(_) => None,
         }
     }
 

@@ -279,7 +279,7 @@ fn is_problem(judgement: &Judgement) -> Option<bool> {
     match judgement {
         Judgement::Healthy => Some(false),
         Judgement::Problem(_) => Some(true),
-        Judgement::NotMine | Judgement::Unknown(_) => None,
+        Judgement::NotMine | Judgement::NotYet(_) | Judgement::Unknown(_) => None,
     }
 }
 

@@ -95,7 +95,10 @@ pub fn line<'a>(stamp: Stamp, agent: &'a Agent, output: &'a Output) -> Option<Li
         Output::Lost { records, total } => {
             Some(Line::Lost { time: time(stamp.wall_ms), records: *records, total: *total })
         }
-        Output::Check { .. } | Output::ReadMounts | Output::ReadTask { .. } => None,
+        Output::Check { .. }
+        | Output::ReadMounts
+        | Output::ReadTask { .. }
+        | Output::RestartUnit { .. } => None,
     }
 }
 

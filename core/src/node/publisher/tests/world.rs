@@ -362,7 +362,8 @@ impl World {
                 AgentOutput::ReadMounts => self.agent_takes(AgentInput::MountsUnreadable),
                 AgentOutput::Check { .. }
                 | AgentOutput::Lost { .. }
-                | AgentOutput::ReadTask { .. } => {}
+                | AgentOutput::ReadTask { .. }
+                | AgentOutput::RestartUnit { .. } => {}
             }
         }
     }
