@@ -13,7 +13,7 @@ use fettle_core::wire::kmsg::{Origin, Record};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use history::histories;
+use history::{histories, service_histories};
 
 proptest! {
     #[test]
@@ -29,6 +29,17 @@ proptest! {
                 userspace_raises_nothing(before, &agent, now, (bytes, &outputs))?;
                 once([agent.clone(), agent.clone()], now, bytes)?;
             }
+        }
+    }
+
+    #[test]
+    fn invariants_hold_for_any_history_of_services(history in service_histories()) {
+        let mut agent = Box::new(Agent::new(Settings::default()));
+        let mut restarts = BTreeMap::new();
+        for happening in &history {
+            let outputs = agent.step(happening.now, happening.input());
+            wakeup_is_later(&agent, happening.now, &outputs)?;
+            mends_seldom(&agent, happening.now, &outputs, &mut restarts)?;
         }
     }
 }

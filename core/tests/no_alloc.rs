@@ -26,13 +26,13 @@ use fettle_core::wire::kmsg::Record;
 use fettle_core::wire::proc::{Mount, TaskStat};
 use proptest::prelude::*;
 
-use history::{Happening, histories, tables, texts};
+use history::{Happening, histories, service_histories, tables, texts};
 
 proptest! {
     #[test]
-    fn no_step_allocates(history in histories()) {
+    fn no_step_allocates(history in histories(), services in service_histories()) {
         let mut agent = Agent::new(Settings::default());
-        for happening in &history {
+        for happening in history.iter().chain(&services) {
             let input = happening.input();
             let (outputs, count) = counted(|| agent.step(happening.now, input));
             prop_assert_eq!(count, 0, "{:?} gave {:?}", happening, outputs);

@@ -265,11 +265,7 @@ impl Agent {
             Input::Record(bytes) => self.on_record(now, bytes, &mut outputs),
             Input::LogCaughtUp => self.on_caught_up(now, &mut outputs),
             Input::LogOverrun => self.counts.overruns = self.counts.overruns.saturating_add(1),
-            Input::LogDown { errno } => {
-                self.log.down(errno);
-                self.judge_all(now, ReadingKind::KernelLog, &mut outputs);
-                self.judge_own(now, &mut outputs);
-            }
+            Input::LogDown { errno } => self.on_log_down(now, errno, &mut outputs),
             Input::Reading { kind, reading } => self.on_reading(now, kind, &reading, &mut outputs),
             Input::CheckEnded { kind, outcome } => {
                 self.on_check_ended(now, kind, outcome, &mut outputs);
@@ -297,13 +293,17 @@ impl Agent {
             }
             Input::Tick => {}
         }
-        self.start_checks(now, &mut outputs);
-        self.look_at_tasks(now, &mut outputs);
-        self.look_at_mounts(now, &mut outputs);
-        self.write_report(now, |block| block.take_due(now));
-        self.write_due(now, &mut outputs);
+        self.do_what_is_due(now, &mut outputs);
         // Most steps have none. To move them copies 14 KiB, used or not: longer than all else.
         if outputs.is_empty() { Outputs::new() } else { outputs }
+    }
+
+    fn do_what_is_due(&mut self, now: Instant, outputs: &mut Outputs) {
+        self.start_checks(now, outputs);
+        self.look_at_tasks(now, outputs);
+        self.look_at_mounts(now, outputs);
+        self.write_report(now, |block| block.take_due(now));
+        self.write_due(now, outputs);
     }
 
     /// Returns when to send [`Input::Tick`] if nothing else happens first.

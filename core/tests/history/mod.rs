@@ -58,6 +58,28 @@ pub(crate) fn histories() -> impl Strategy<Value = Vec<Happening>> {
     })
 }
 
+/// Makes histories of services alone, of an agent that probes and repairs them.
+pub(crate) fn service_histories() -> impl Strategy<Value = Vec<Happening>> {
+    let kinds = vec![ReadingKind::Cri, ReadingKind::KubeletHealthz, ReadingKind::Units];
+    let ended = (select(kinds), outcome());
+    let input = prop_oneof![
+        service().prop_map(|(kind, reading)| Input::Reading { kind, reading }),
+        ended.prop_map(|(kind, outcome)| Input::CheckEnded { kind, outcome }),
+        restart_ended(),
+    ];
+    let mut settings = Settings::default();
+    settings.schedule.probes = [true; ReadingKind::COUNT];
+    vec((0..40_000_u64, input), 0..128).prop_map(move |steps| {
+        let mut now = Instant::default();
+        let started = (0, Input::Started(settings.clone()));
+        let happening = |(gap_ms, input)| {
+            now = now + Duration::from_millis(gap_ms);
+            Happening { now, what: What::Plain(Box::new(input)) }
+        };
+        [started].into_iter().chain(steps).map(happening).collect()
+    })
+}
+
 /// Makes texts of records: those of the corpus, whole and broken, and any bytes.
 pub(crate) fn texts() -> impl Strategy<Value = Vec<u8>> {
     let line = || select(lines()).prop_map(|line| line.as_bytes().to_vec());
@@ -141,12 +163,7 @@ fn plain() -> impl Strategy<Value = Input<'static>> {
         Just(Input::MountsUnreadable),
         (kind(), reading()).prop_map(|(kind, reading)| Input::Reading { kind, reading }),
         service().prop_map(|(kind, reading)| Input::Reading { kind, reading }),
-        (select(vec!["kubelet.service", "containerd.service"]), result()).prop_map(
-            |(unit, result)| Input::RestartEnded {
-                result,
-                unit: Text::from_bytes(unit.as_bytes())
-            }
-        ),
+        restart_ended(),
         (kind(), outcome()).prop_map(|(kind, outcome)| Input::CheckEnded { kind, outcome }),
         settings().prop_map(Input::Started),
         Just(Input::Stopping),
@@ -209,6 +226,12 @@ fn unit() -> impl Strategy<Value = Unit<'static>> {
             has_job,
         },
     )
+}
+
+fn restart_ended() -> impl Strategy<Value = Input<'static>> {
+    let unit = select(vec![&b"kubelet.service"[..], b"containerd.service"]);
+    (unit, result())
+        .prop_map(|(unit, result)| Input::RestartEnded { result, unit: Text::from_bytes(unit) })
 }
 
 fn result() -> impl Strategy<Value = RestartResult> {

@@ -142,6 +142,12 @@ impl Agent {
         }
     }
 
+    pub(super) fn on_log_down(&mut self, now: Instant, errno: i32, outputs: &mut Outputs) {
+        self.log.down(errno);
+        self.judge_all(now, ReadingKind::KernelLog, outputs);
+        self.judge_own(now, outputs);
+    }
+
     pub(super) fn on_mounts(&mut self, now: Instant, table: &[u8], outputs: &mut Outputs) {
         let mounts = Mounts::parse(table, self.settings.kubelet_dir.as_str().as_bytes());
         // Before the look-up: ext4 prints its line before it sets what the table shows, so the
