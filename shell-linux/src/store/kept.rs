@@ -2,8 +2,11 @@
 //!
 //! One small JSON file below `/var`, replaced as a whole. People may read it; nobody need write it.
 
+use core::time::Duration;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 
 use fettle_core::bounds::REBOOTS_MAX;
 use fettle_core::catalog::ConditionType;
@@ -21,6 +24,8 @@ pub struct KeptFile {
     kept: Kept,
     /// Whether it was there when it was opened.
     is_from_before: bool,
+    /// The thread that writes, or wrote last.
+    writer: Option<JoinHandle<()>>,
 }
 
 /// What the file holds.
@@ -93,12 +98,17 @@ impl KeptFile {
         let bytes = match store::read(&path, KEPT_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self { path, kept: Kept::default(), is_from_before: false });
+                return Ok(Self {
+                    path,
+                    kept: Kept::default(),
+                    is_from_before: false,
+                    writer: None,
+                });
             }
             Err(source) => return Err(KeptError::Read { path, source }),
         };
         match serde_json::from_slice(&bytes) {
-            Ok(kept) => Ok(Self { path, kept, is_from_before: true }),
+            Ok(kept) => Ok(Self { path, kept, is_from_before: true, writer: None }),
             Err(source) => Err(KeptError::Content { path, source }),
         }
     }
@@ -161,25 +171,44 @@ impl KeptFile {
 
     /// Keeps `kept` if it can be written: what could not be is not known to be kept.
     fn replace(&mut self, kept: Kept) -> Result<(), KeptError> {
-        let write = || {
-            let bytes = serde_json::to_vec_pretty(&kept)?;
-            store::replace(&self.path, &bytes)?;
-            self.sync()
-        };
-        write().map_err(|source| KeptError::Write { path: self.path.clone(), source })?;
+        let bytes = serde_json::to_vec_pretty(&kept).map_err(io::Error::from);
+        let written = bytes.and_then(|bytes| self.write_in_time(bytes));
+        written.map_err(|source| KeptError::Write { path: self.path.clone(), source })?;
         self.kept = kept;
         Ok(())
     }
 
-    /// Hands the file and its name to the disk: what comes next may be a reboot.
-    fn sync(&self) -> io::Result<()> {
-        for path in [Some(&*self.path), self.path.parent()].into_iter().flatten() {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            rustix::fs::fsync(rustix::fs::openat(CWD, path, flags, Mode::empty())?)?;
+    /// Writes on a thread of its own: a disk that hangs, which may be why a reboot is ordered, holds
+    /// up nobody for longer than [`WRITE_WITHIN`].
+    fn write_in_time(&mut self, bytes: Vec<u8>) -> io::Result<()> {
+        if self.writer.as_ref().is_some_and(|writer| !writer.is_finished()) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "an earlier write still hangs"));
         }
-        Ok(())
+        let (path, (sender, written)) = (self.path.clone(), mpsc::sync_channel(1));
+        // The waiting end may be gone.
+        let write = move || _ = sender.send(write(&path, &bytes));
+        let writer = thread::Builder::new().name("kept".to_owned()).stack_size(STACK_BYTES);
+        self.writer = Some(writer.spawn(write)?);
+        written.recv_timeout(WRITE_WITHIN).unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer within 3 s"))
+        })
     }
 }
+
+/// Replaces the file, and hands it and its name to the disk: what comes next may be a reboot.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    store::replace(path, bytes)?;
+    for path in [Some(path), path.parent()].into_iter().flatten() {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        rustix::fs::fsync(rustix::fs::openat(CWD, path, flags, Mode::empty())?)?;
+    }
+    Ok(())
+}
+
+/// How long the one loop waits for the disk at most.
+const WRITE_WITHIN: Duration = Duration::from_secs(3);
+
+const STACK_BYTES: usize = 128 * 1024;
 
 /// Two names and some dozen reboots have less.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
@@ -189,6 +218,10 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    fn at(path: PathBuf) -> KeptFile {
+        KeptFile { path, kept: Kept::default(), is_from_before: false, writer: None }
+    }
 
     #[test]
     fn what_was_kept_is_there_again() {
@@ -222,11 +255,7 @@ mod tests {
     fn where_nothing_can_be_written_it_says_so() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
-        let mut file = KeptFile {
-            path: directory.path().join("file/kept.json"),
-            kept: Kept::default(),
-            is_from_before: false,
-        };
+        let mut file = at(directory.path().join("file/kept.json"));
         let kept = file.keep_held(ConditionType::NodeTampered, true);
         assert!(matches!(kept, Err(KeptError::Write { .. })));
     }
@@ -236,11 +265,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let blocker = directory.path().join("d");
         fs::write(&blocker, "").unwrap();
-        let mut file = KeptFile {
-            path: blocker.join("kept.json"),
-            kept: Kept::default(),
-            is_from_before: false,
-        };
+        let mut file = at(blocker.join("kept.json"));
         assert!(file.keep_held(ConditionType::NodeTampered, true).is_err());
         fs::remove_file(&blocker).unwrap(); // there is room again
         file.keep_held(ConditionType::NodeTampered, true).unwrap();
@@ -252,11 +277,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let blocker = directory.path().join("d");
         fs::write(&blocker, "").unwrap();
-        let mut file = KeptFile {
-            path: blocker.join("kept.json"),
-            kept: Kept::default(),
-            is_from_before: false,
-        };
+        let mut file = at(blocker.join("kept.json"));
         let (id, boot) = (Text::from_bytes(b"op-1"), Text::from_bytes(b"b1"));
         assert!(file.keep_reboots(&[Reboot { id, boot, told: false }]).is_err());
         fs::remove_file(&blocker).unwrap();
