@@ -24,7 +24,7 @@ pub struct KeptFile {
     kept: Kept,
     /// Whether it was there when it was opened.
     is_from_before: bool,
-    /// The thread that writes, or wrote last.
+    /// The thread that was given up, if one was.
     writer: Option<JoinHandle<()>>,
 }
 
@@ -188,8 +188,9 @@ impl KeptFile {
         // The waiting end may be gone.
         let write = move || _ = sender.send(write(&path, &bytes));
         let writer = thread::Builder::new().name("kept".to_owned()).stack_size(STACK_BYTES);
-        self.writer = Some(writer.spawn(write)?);
+        let writer = writer.spawn(write)?;
         written.recv_timeout(WRITE_WITHIN).unwrap_or_else(|_| {
+            self.writer = Some(writer);
             Err(io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer within 3 s"))
         })
     }
