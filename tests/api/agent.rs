@@ -47,10 +47,7 @@ fn a_fault_reaches_the_node_with_a_kubelets_identity() {
     let conditions = evidence["conditions"].as_array().unwrap();
     assert!(conditions.iter().any(|one| one["type"] == READONLY && one["status"] == "True"));
     assert_eq!(rig.condition("Ready")["reason"], "Theirs");
-    let ended = agent.terminate();
-    ended.assert_no_crash();
-    // What was still folded is told at the end.
-    rig.wait_events("IOError", 40);
+    rig.end_until_told(agent, "IOError", 40);
 }
 
 #[test]
@@ -72,8 +69,7 @@ fn an_agent_that_was_killed_goes_on_where_it_was() {
     agent.wait_following();
     rig.wait_condition(READONLY, "True");
     assert_eq!(rig.condition(READONLY)["message"], before["message"]);
-    agent.terminate().assert_no_crash();
-    rig.wait_events("NvmeError", 2);
+    rig.end_until_told(agent, "NvmeError", 2);
     rig.wait_events("FilesystemIsReadOnly", 1);
     assert_eq!(rig.events("FilesystemIsReadOnly").len(), 1);
 }

@@ -171,6 +171,21 @@ impl Rig {
         seen.unwrap_or_else(|| panic!("not {count} of {reason}: {:#?}", self.events(reason)))
     }
 
+    /// Ends the agent, and others after it, until `count` happenings are told under a reason.
+    ///
+    /// The end of an agent tells what is held back, as far as it can within a second.
+    pub(crate) fn end_until_told(&mut self, mut agent: Agent, reason: &str, count: u64) {
+        for _ in 0..10 {
+            agent.terminate().assert_no_crash();
+            if self.events(reason).iter().map(happenings).sum::<u64>() >= count {
+                break;
+            }
+            agent = self.start();
+            agent.wait_following();
+        }
+        self.wait_events(reason, count);
+    }
+
     /// Writes an annotation of the Node, as a person does.
     pub(crate) fn annotate(&self, annotation: &str) {
         let admin = self.server.admin().unwrap();
