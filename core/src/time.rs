@@ -28,6 +28,13 @@ impl Instant {
         self.0
     }
 
+    /// Returns the count of microseconds since boot, as the kernel log counts them while the machine
+    /// does not sleep.
+    #[must_use]
+    pub const fn micros(self) -> u64 {
+        self.0.saturating_mul(1000)
+    }
+
     /// Returns how long before `self` `earlier` was; zero if it was not before.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {

@@ -119,7 +119,7 @@ impl Promises {
                     matches!(answer, Answer::Failed { code: Some(400 | 404 | 413 | 422), .. });
                 self.events.answer(now, answer, is_final);
             }
-            Input::Started { .. } => {
+            Input::Started(_) => {
                 let saved = self.saved.take();
                 *self = Self { saved, disk_is_broken: self.disk_is_broken, ..Self::default() };
             }
@@ -190,10 +190,15 @@ impl Promises {
     fn annotates(&mut self, now: Instant, patch: &AnnotationPatch) {
         self.annotations.send(now);
         assert!(self.conditions.is_some(), "reads_first");
-        assert!(patch.report || patch.evidence || patch.unmark, "it says nothing");
-        assert!(!patch.unmark || !(patch.report || patch.evidence), "unmark is alone");
-        assert!(!patch.unmark || self.clear.is_some(), "there is no mark");
-        assert_eq!(patch.version, self.version);
+        match *patch {
+            AnnotationPatch::Unmark { version } => {
+                assert!(self.clear.is_some(), "there is no mark");
+                assert_eq!(version, self.version);
+            }
+            AnnotationPatch::Write { report, evidence } => {
+                assert!(report || evidence, "it says nothing");
+            }
+        }
     }
 
     fn patches(&mut self, publisher: &Publisher, now: Instant, agent: &Agent) {
@@ -242,7 +247,7 @@ const fn growth(input: &Input<'_>) -> Option<u64> {
         | Input::NodeSeen(_)
         | Input::RebootFailed { .. }
         | Input::RebootRecorded { .. }
-        | Input::Started { .. } => None,
+        | Input::Started(_) => None,
         Input::AnnotationsAnswered(_)
         | Input::Configured { .. }
         | Input::EventAnswered(_)

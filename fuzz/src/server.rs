@@ -147,13 +147,13 @@ impl Server {
         match under {
             Under::Annotations(_) | Under::Status { .. } if self.uid.is_none() => refused(404),
             Under::Annotations(patch) => {
-                if patch.unmark && patch.version != Some(self.version) {
-                    return refused(409);
-                }
-                self.version += 1;
-                if patch.unmark {
+                if let AnnotationPatch::Unmark { version } = *patch {
+                    if version != Some(self.version) {
+                        return refused(409);
+                    }
                     self.clear = None;
                 }
+                self.version += 1;
                 Ok(())
             }
             Under::Event { seed, request, count } => {

@@ -41,6 +41,12 @@ pub fn wall_of(stamp: Stamp, at: Instant) -> i64 {
     stamp.wall_ms.saturating_sub(ago_ms)
 }
 
+/// Returns the second in which a wall time, in milliseconds, is.
+#[must_use]
+pub const fn second(wall_ms: i64) -> Timestamp {
+    Timestamp::from_unix_secs(wall_ms.div_euclid(1000))
+}
+
 fn duration(time: Timespec) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))

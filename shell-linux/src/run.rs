@@ -74,7 +74,6 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
     let usual = config.listen;
     let by_file = config.is_set("metrics.listen").then_some(usual);
     let access = args.cluster().map_err(RunError::Cluster)?;
-    let has_cluster = access.is_some();
     let mut session = Session::start(&args, config, access, (out, format))?;
     let mut batches = kernel_log::follow(args.kmsg.clone()).map_err(RunError::Start)?;
     let mut clearings = clearings(&args);
@@ -97,7 +96,7 @@ pub async fn run(args: Args, out: &mut impl Write, format: Format) -> Result<(),
             () = wakeup => session.on_wakeup()?,
         }
         session.finish_turn()?;
-        if has_cluster {
+        if session.cluster.is_some() {
             // However busy the log is, requests are to be sent.
             yield_now().await;
         }

@@ -12,7 +12,7 @@ use crate::catalog::{CONDITIONS, Clear, ConditionType, EventReason, ReadingKind}
 use crate::node::block::Block;
 use crate::node::boot_errors::BootErrors;
 use crate::node::checks::{Checks, Outcome, Schedule};
-use crate::node::condition::{Change, Condition, Held, Verdict};
+use crate::node::condition::{Change, Condition, Held, Message, Verdict};
 use crate::node::controllers::Controllers;
 use crate::node::fold::{EventWrite, Fold};
 use crate::node::judge::Limits;
@@ -226,6 +226,28 @@ pub enum Event {
     },
     /// Findings, folded.
     Findings(EventWrite),
+}
+
+impl Event {
+    /// Returns its reason.
+    #[must_use]
+    pub const fn reason(&self) -> EventReason {
+        match self {
+            Self::Cleared { .. } => EventReason::ConditionCleared,
+            Self::Findings(write) => write.reason,
+        }
+    }
+
+    /// Returns what it tells, in a sentence.
+    #[must_use]
+    pub fn message(&self) -> Message {
+        match self {
+            Self::Cleared { by, condition } => {
+                Text::display(format_args!("{} was cleared by {by}", condition.row().name))
+            }
+            Self::Findings(write) => write.message(),
+        }
+    }
 }
 
 /// The outputs of one step.

@@ -85,7 +85,7 @@ impl Controllers {
                 reading.corrected, reading.uncorrected
             )),
             // The log's clock stands still while the node sleeps, which nodes do not.
-            timestamp_us: now.millis().saturating_mul(1000),
+            timestamp_us: now.micros(),
         })
     }
 

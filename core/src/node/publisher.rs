@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use self::lane::{Bucket, Jitter, Lane, Rate};
 use self::levels::{Levels, StatusPatch};
-use self::orders::{ClearOrders, OperationId, Reboot, RebootOrders, Start};
+use self::orders::{ClearOrders, OperationId, Reboot, RebootOrders};
 use self::series::{EventRequest, SeriesTable};
 use self::view::NodeView;
 use crate::bounds::{CLEARED_BY_MAX, PUBLISHED_MAX, UID_MAX};
@@ -147,21 +147,25 @@ pub enum Input<'a> {
         why: &'a str,
     },
     /// A new process goes on with this state.
-    Started {
-        /// The id of this boot.
-        boot: &'a [u8],
-        /// Whether ordered reboots are done.
-        reboots: bool,
-        /// The orders that are on disk, oldest first.
-        ordered: &'a [Reboot],
-        /// Whether nothing on disk says which tamper conditions held before this boot, so that the
-        /// Node has to.
-        adopts: bool,
-    },
+    Started(Start<'a>),
     /// The agent is about to end: what was held back is to be written.
     Stopping,
     /// Time passed; nothing else did.
     Tick,
+}
+
+/// What a new process says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start<'a> {
+    /// The id of this boot.
+    pub boot: &'a [u8],
+    /// Whether ordered reboots are done.
+    pub reboots: bool,
+    /// The orders that are on disk, oldest first.
+    pub ordered: &'a [Reboot],
+    /// Whether nothing on disk says which tamper conditions held before this boot, so that the Node
+    /// has to.
+    pub adopts: bool,
 }
 
 /// How the API server answered a request.
@@ -216,16 +220,19 @@ pub enum Output {
 
 /// A patch of the Node's annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnnotationPatch {
-    /// Whether it writes the five documents.
-    pub report: bool,
-    /// Whether it writes the evidence.
-    pub evidence: bool,
-    /// Whether it takes away the mark that asked to clear; then it holds nothing else, and only
-    /// where the Node is of this resource version, if that is known.
-    pub unmark: bool,
-    /// The resource version of the newest view.
-    pub version: Option<u64>,
+pub enum AnnotationPatch {
+    /// Takes away the mark that asked to clear.
+    Unmark {
+        /// The resource version that the Node still has to have, where that is known.
+        version: Option<u64>,
+    },
+    /// Writes what the agent has to say: one of these at least.
+    Write {
+        /// The five documents.
+        report: bool,
+        /// The evidence.
+        evidence: bool,
+    },
 }
 
 /// The outputs of one step.
@@ -291,10 +298,7 @@ impl Publisher {
                 self.tell(now, told);
                 push(&mut outputs, Output::RecordReboots);
             }
-            Input::Started { boot, reboots, ordered, adopts } => {
-                let start = Start { boot, reboots, ordered, adopts };
-                self.on_started(now, agent, &start, &mut outputs);
-            }
+            Input::Started(start) => self.on_started(now, agent, &start, &mut outputs),
             Input::Stopping => self.series.hurry(),
             Input::Tick => {}
         }

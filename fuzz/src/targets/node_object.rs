@@ -9,7 +9,7 @@ use fettle_agent::publish::kubernetes::node::NodeObject;
 use fettle_core::journal::Stamp;
 use fettle_core::node::agent::{self, Agent, Settings};
 use fettle_core::node::publisher::view::NodeView;
-use fettle_core::node::publisher::{Answer, Input, Output, Publisher};
+use fettle_core::node::publisher::{Answer, Input, Output, Publisher, Start};
 use fettle_core::time::{Instant, Timestamp};
 use serde_json::Value;
 
@@ -26,7 +26,8 @@ pub fn target(data: &[u8]) {
 fn follow(view: NodeView<'_>) {
     let mut run = Run { publisher: Box::new(Publisher::new(1)), promises: Promises::default() };
     let mut now = START;
-    let started = Input::Started { boot: b"boot", reboots: true, ordered: &[], adopts: true };
+    let started =
+        Input::Started(Start { boot: b"boot", reboots: true, ordered: &[], adopts: true });
     for input in [started, Input::NodeSeen(view)] {
         run.step(now, input);
     }

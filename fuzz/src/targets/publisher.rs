@@ -33,7 +33,7 @@ use fettle_core::catalog::{CONDITIONS, ConditionType};
 use fettle_core::journal::{read_agent, read_publisher, write_agent, write_publisher};
 use fettle_core::node::agent::{Agent, Input as AgentInput, Output as AgentOutput, Settings};
 use fettle_core::node::publisher::orders::Reboot;
-use fettle_core::node::publisher::{Answer, Input, Output, Publisher};
+use fettle_core::node::publisher::{Answer, Input, Output, Publisher, Start};
 use fettle_core::time::Instant;
 use fettle_core::wire::scan::Scan;
 
@@ -140,7 +140,12 @@ impl Run {
         (self.status, self.annotating, self.sending) = (None, None, None);
         (self.is_saving, self.is_recording) = (false, false);
         let reboots = self.reboots_enabled;
-        self.publisher_takes(Input::Started { boot: &boot, reboots, ordered: &disk, adopts: true });
+        self.publisher_takes(Input::Started(Start {
+            boot: &boot,
+            reboots,
+            ordered: &disk,
+            adopts: true,
+        }));
         let settings = self.agent.settings().clone();
         self.agent_takes(AgentInput::Started(settings));
     }

@@ -284,13 +284,10 @@ impl<'a> Place<'a> {
     /// long path would be one. The end of a path tells more than its front.
     fn object(self) -> String {
         let name = self.to_string();
-        let mut from = (name.len() + ELLIPSIS.len()).saturating_sub(SUBJECT_MAX);
         if name.len() <= SUBJECT_MAX {
             return name;
         }
-        while !name.is_char_boundary(from) {
-            from += 1;
-        }
+        let from = name.ceil_char_boundary(name.len() + ELLIPSIS.len() - SUBJECT_MAX);
         format!("{ELLIPSIS}{}", name.get(from..).unwrap_or_default())
     }
 }

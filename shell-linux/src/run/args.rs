@@ -78,6 +78,11 @@ impl Args {
         self.data_dir.as_deref().unwrap_or(usual)
     }
 
+    /// Returns whether ordered reboots are done.
+    pub(super) const fn reboots(&self, config: &Config) -> bool {
+        self.enable_reboots || config.reboot
+    }
+
     /// Returns whose cluster the agent belongs to; none where it needs none.
     ///
     /// # Errors

@@ -7,13 +7,15 @@ use std::hash::RandomState;
 use std::io::Write;
 use std::path::Path;
 
-use fettle_core::catalog::{CONDITIONS, Clear, ConditionType, ReadingKind};
-use fettle_core::journal::Stamp;
+use fettle_core::catalog::{Clear, ConditionType, ReadingKind};
 use fettle_core::node::agent;
 use fettle_core::node::condition::Status;
 use fettle_core::node::publisher::series::EventRequest;
-use fettle_core::node::publisher::{AnnotationPatch, Answer, Input, NodeState, Output, Publisher};
+use fettle_core::node::publisher::{
+    AnnotationPatch, Answer, Input, NodeState, Output, Publisher, Start,
+};
 use fettle_core::node::report::{Header, Role};
+use fettle_core::time::Instant;
 use log::{error, info, warn};
 use serde_json::{Map, Value};
 
@@ -30,6 +32,7 @@ use crate::publish::kubernetes::body::Subject;
 use crate::publish::kubernetes::node::NodeObject;
 use crate::publish::kubernetes::{Api, Asked, Lane, Reply};
 use crate::store::boot_id;
+use crate::store::kept::KeptFile;
 use crate::sys::reboot::reboot;
 
 /// What a run that has a cluster knows of it.
@@ -108,8 +111,8 @@ impl<W: Write> Session<'_, W> {
         let ordered = self.kept.as_ref().map(|kept| kept.reboots()).unwrap_or_default();
         let adopts = self.kept.as_ref().is_none_or(|kept| !kept.is_from_before());
         let boot = boot_id();
-        let start = Input::Started { boot: boot.as_bytes(), reboots, ordered: &ordered, adopts };
-        self.publish(start)
+        let start = Start { boot: boot.as_bytes(), reboots, ordered: &ordered, adopts };
+        self.publish(Input::Started(start))
     }
 
     /// Steps the publisher and does what it says, where there is a cluster.
@@ -130,11 +133,7 @@ impl<W: Write> Session<'_, W> {
             Output::PatchStatus => self.patch_status(),
             Output::WriteEvent(request) => self.write_event(request)?,
             Output::Save => self.save_soon(),
-            Output::Clear { condition, by } => {
-                info!("{} is cleared by {by}", condition.row().name);
-                self.runner.forget(condition.row().reading);
-                self.apply(agent::Input::ClearByHand { by, condition })?;
-            }
+            Output::Clear { condition, by } => self.clear_by_hand(condition, by)?,
             Output::Contested(contest) => self.apply(agent::Input::Contested(contest))?,
             Output::Hold { condition } => self.apply(agent::Input::HeldOnNode { condition })?,
             Output::Reboot { id } => {
@@ -179,20 +178,23 @@ impl<W: Write> Session<'_, W> {
         let Some(cluster) = &mut self.cluster else {
             return;
         };
-        if patch.unmark {
-            cluster.api.send(cluster.subject.unmark(patch.version));
-            return;
-        }
+        let (report, evidence) = match patch {
+            AnnotationPatch::Unmark { version } => {
+                cluster.api.send(cluster.subject.unmark(version));
+                return;
+            }
+            AnnotationPatch::Write { report, evidence } => (report, evidence),
+        };
         let header = cluster.header(&self.config, &self.place.root);
         let mut annotations = Map::new();
-        if patch.report {
+        if report {
             for document in Document::ALL {
                 let text = String::from_utf8(cluster.rows.write(document, &header));
                 let key = format!("{}/{}", self.config.annotation_prefix, document.name());
                 annotations.insert(key, Value::String(text.unwrap_or_default()));
             }
         }
-        if patch.evidence {
+        if evidence {
             let text = cluster.evidence.write(stamp, &self.agent, &header);
             annotations.insert(EVIDENCE.to_owned(), Value::String(text));
         }
@@ -325,12 +327,11 @@ impl<W: Write> Session<'_, W> {
 
     /// Hands the agent what it held before this boot.
     pub(super) fn hold_kept(&mut self) -> Result<(), RunError> {
-        let held: Vec<_> = self.kept.iter().flat_map(|kept| kept.held()).collect();
-        let is_held = |condition: &ConditionType| held.contains(condition);
-        for row in CONDITIONS.iter().filter(|row| row.clear == Clear::ByHand) {
-            let status = self.agent.condition(row.condition).map(|held| held.verdict.status);
-            if is_held(&row.condition) && status != Some(Status::True) {
-                self.apply(agent::Input::HeldOnNode { condition: row.condition })?;
+        let held: Vec<_> = self.kept.iter().flat_map(KeptFile::held).collect();
+        for condition in held {
+            let status = self.agent.condition(condition).map(|held| held.verdict.status);
+            if condition.row().clear == Clear::ByHand && status != Some(Status::True) {
+                self.apply(agent::Input::HeldOnNode { condition })?;
             }
         }
         Ok(())
@@ -346,7 +347,8 @@ impl<W: Write> Session<'_, W> {
             if self.saver.is_awaited() {
                 self.save_now()?;
             }
-            let wait = self.until_publisher().saturating_add(Duration::from_millis(1));
+            let wait = self.until_publisher(clock::stamp().at);
+            let wait = wait.saturating_add(Duration::from_millis(1));
             let wakeup = tokio::time::sleep(wait);
             let asked = tokio::select! {
                 () = &mut end => return Ok(()),
@@ -368,10 +370,9 @@ impl<W: Write> Session<'_, W> {
     }
 
     /// Returns how long the publisher may be left alone.
-    pub(super) fn until_publisher(&self) -> Duration {
-        let now: Stamp = clock::stamp();
+    pub(super) fn until_publisher(&self, now: Instant) -> Duration {
         let next = self.cluster.as_ref().and_then(|cluster| cluster.publisher.next_wakeup());
-        next.map_or(super::FOREVER, |at| at.since(now.at))
+        next.map_or(super::FOREVER, |at| at.since(now))
     }
 }
 

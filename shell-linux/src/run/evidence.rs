@@ -7,7 +7,6 @@ use fettle_core::catalog::CONDITIONS;
 use fettle_core::journal::Stamp;
 use fettle_core::node::agent::Agent;
 use fettle_core::node::report::{ConditionRow, Header, RecordRow, write_evidence};
-use fettle_core::time::Timestamp;
 use fettle_core::wire::kmsg::Record;
 
 use crate::clock;
@@ -55,10 +54,10 @@ impl EvidenceRing {
             status,
             reason: held.verdict.reason.name(row.condition),
             message: held.verdict.message.as_str(),
-            since: Some(seconds(clock::wall_of(stamp, held.since))),
+            since: Some(clock::second(clock::wall_of(stamp, held.since))),
         });
         let records = self.records.iter().rev().map(|record| RecordRow {
-            at: Some(seconds(clock::wall_of_log(stamp, record.log_us))),
+            at: Some(clock::second(clock::wall_of_log(stamp, record.log_us))),
             sequence: record.sequence,
             text: &record.text,
         });
@@ -69,14 +68,12 @@ impl EvidenceRing {
     }
 }
 
-fn seconds(wall_ms: i64) -> Timestamp {
-    Timestamp::from_unix_secs(wall_ms.div_euclid(1000))
-}
-
 #[cfg(test)]
 mod tests {
     use fettle_core::node::agent::{Input, Settings};
     use fettle_core::node::report::Role;
+
+    use fettle_core::time::Timestamp;
 
     use super::*;
 

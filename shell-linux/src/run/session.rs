@@ -4,7 +4,8 @@ use core::time::Duration;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fettle_core::catalog::EventReason;
+use fettle_core::bounds::CLEARED_BY_MAX;
+use fettle_core::catalog::ConditionType;
 use fettle_core::journal::{Stamp, Step};
 use fettle_core::node::agent::{self, Agent, Input, Output, RestartResult};
 use fettle_core::node::log::LogState;
@@ -99,7 +100,7 @@ impl<'o, W: Write> Session<'o, W> {
             place,
             fed: now,
         };
-        session.start_cluster(args.enable_reboots || session.config.reboot)?;
+        session.start_cluster(args.reboots(&session.config))?;
         session.apply(Input::Started(settings))?;
         session.hold_kept()?;
         session.printer.flush().map_err(RunError::Write)?;
@@ -125,7 +126,7 @@ impl<'o, W: Write> Session<'o, W> {
         let old = settings(args, &self.place, &self.config);
         let mut new = settings(args, &self.place, &config);
         self.config = config;
-        let reboots = args.enable_reboots || self.config.reboot;
+        let reboots = args.reboots(&self.config);
         self.publish(publisher::Input::Configured { reboots })?;
         if old == new {
             info!("read the configuration again: nothing changes for the checks");
@@ -171,12 +172,19 @@ impl<'o, W: Write> Session<'o, W> {
     }
 
     pub(super) fn on_clearing(&mut self, clearing: Clearing) -> Result<(), RunError> {
-        let Clearing { condition, by } = clearing;
-        info!("{} is cleared by {by}", condition.row().name);
-        self.runner.forget(condition.row().reading);
-        self.apply(Input::ClearByHand { by: Text::display(by), condition })?;
+        self.clear_by_hand(clearing.condition, Text::display(clearing.by))?;
         // The request is not there any more.
         self.save_now()
+    }
+
+    pub(super) fn clear_by_hand(
+        &mut self,
+        condition: ConditionType,
+        by: Text<CLEARED_BY_MAX>,
+    ) -> Result<(), RunError> {
+        info!("{} is cleared by {by}", condition.row().name);
+        self.runner.forget(condition.row().reading);
+        self.apply(Input::ClearByHand { by, condition })
     }
 
     pub(super) fn on_question(&self, question: Question) {
@@ -221,11 +229,7 @@ impl<'o, W: Write> Session<'o, W> {
                 Output::RestartUnit { unit, reason } => self.restart_unit(unit, reason)?,
                 Output::Event(event) => {
                     self.saver.note(Unsaved::Told);
-                    self.note_event(&event);
-                    if let agent::Event::Cleared { condition, .. } = event {
-                        self.keep_cleared(condition);
-                    }
-                    self.publish(publisher::Input::Happened(&event))?;
+                    self.on_event(&event)?;
                 }
                 Output::Condition { change, condition } => {
                     self.saver.note(Unsaved::Told);
@@ -241,13 +245,13 @@ impl<'o, W: Write> Session<'o, W> {
         Ok(())
     }
 
-    fn note_event(&mut self, event: &agent::Event) {
-        let reason = match event {
-            agent::Event::Cleared { .. } => EventReason::ConditionCleared,
-            agent::Event::Findings(write) => write.reason,
-        };
-        let writes = self.observed.event_writes.entry(reason.index()).or_default();
+    fn on_event(&mut self, event: &agent::Event) -> Result<(), RunError> {
+        let writes = self.observed.event_writes.entry(event.reason().index()).or_default();
         *writes = writes.saturating_add(1);
+        if let agent::Event::Cleared { condition, .. } = event {
+            self.keep_cleared(*condition);
+        }
+        self.publish(publisher::Input::Happened(event))
     }
 
     fn read_mounts(&mut self) -> Result<(), RunError> {
@@ -299,11 +303,11 @@ impl<'o, W: Write> Session<'o, W> {
     pub(super) fn finish_turn(&mut self) -> Result<(), RunError> {
         self.collect_runs()?;
         self.flush()?;
+        let now = clock::stamp();
         // However busy the log is, what is due is written.
-        if self.until_publisher().is_zero() {
+        if self.until_publisher(now.at).is_zero() {
             self.publish(publisher::Input::Tick)?;
         }
-        let now = clock::stamp();
         if self.saver.is_due(now) {
             self.save_now()?;
         }
@@ -357,7 +361,7 @@ impl<'o, W: Write> Session<'o, W> {
         let watchdog = self.notifier.watchdog_interval();
         let watchdog = watchdog.map(|every| every.saturating_sub(now.since(self.fed.at)));
         // A millisecond more, so that the clock has passed the moment, not just reached it.
-        let soonest = [core, probe, save, watchdog, Some(self.until_publisher())];
+        let soonest = [core, probe, save, watchdog, Some(self.until_publisher(now))];
         let soonest = soonest.into_iter().flatten().min();
         soonest.map_or(FOREVER, |wait| wait.saturating_add(Duration::from_millis(1)))
     }
@@ -373,8 +377,7 @@ impl<'o, W: Write> Session<'o, W> {
             }
             for output in outputs {
                 if let Output::Event(event) = output {
-                    self.note_event(&event);
-                    self.publish(publisher::Input::Happened(&event))?;
+                    self.on_event(&event)?;
                 }
             }
         }

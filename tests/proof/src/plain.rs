@@ -25,7 +25,7 @@ pub(crate) fn call_all() {
 fn times() {
     let span = black_box(Duration::from_millis(7));
     let later: Instant = instant() + span;
-    black_box((later.since(instant()), later.millis()));
+    black_box((later.since(instant()), later.millis(), later.micros()));
     let wall = Timestamp::from_unix_secs(black_box(-7)) + span;
     let earlier = Timestamp::from_unix_secs(black_box(7));
     black_box(wall).rfc3339().into_iter().for_each(show);

@@ -8,7 +8,7 @@ use fettle_core::node::condition::Change;
 use fettle_core::node::fold::{EventWrite, Extra};
 use fettle_core::node::publisher::orders::Reboot;
 use fettle_core::node::publisher::view::{Mark, NodeView, SeenCondition};
-use fettle_core::node::publisher::{Answer, Input, Publisher};
+use fettle_core::node::publisher::{Answer, Input, Publisher, Start};
 use fettle_core::text::Text;
 use fettle_core::time::Timestamp;
 
@@ -61,7 +61,8 @@ fn start(publisher: &mut Publisher, agent: &Agent) {
     let (id, boot) = (Text::from_bytes(bytes()), Text::from_bytes(bytes()));
     let ordered = [Reboot { id, boot, told: black_box(false) }];
     let (boot, reboots, adopts) = (bytes(), black_box(true), black_box(true));
-    let input = Input::Started { boot, reboots, ordered: black_box(ordered.as_slice()), adopts };
+    let ordered = black_box(ordered.as_slice());
+    let input = Input::Started(Start { boot, reboots, ordered, adopts });
     black_box(publisher.step(instant(), agent, input));
     black_box(publisher.step(instant(), agent, Input::Configured { reboots }));
 }
@@ -74,7 +75,9 @@ fn tell(publisher: &mut Publisher, agent: &Agent) {
     let (newest, extra) = (finding(), Extra::from_bytes(bytes()));
     let write = EventWrite { reason, newest, extra, count: number(), first_us: number() };
     black_box(write.message());
-    black_box(publisher.step(instant(), agent, Input::Happened(&Event::Findings(write))));
+    let found = Event::Findings(write);
+    black_box((found.reason(), found.message()));
+    black_box(publisher.step(instant(), agent, Input::Happened(&found)));
     let by = Text::from_bytes(bytes());
     let cleared = Event::Cleared { by, condition };
     black_box(publisher.step(instant(), agent, Input::Happened(&cleared)));

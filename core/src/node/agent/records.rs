@@ -93,8 +93,7 @@ impl Agent {
         self.boot_errors.note_finding(&finding);
         if self.checks.note_disk_error(now, &finding, &self.settings.schedule) {
             self.judge(now, ConditionType::DisksFailure, outputs);
-            let due = [self.checks_due, self.checks.next_wakeup()];
-            self.checks_due = due.into_iter().flatten().min();
+            self.check_sooner();
         }
         if let Some(condition) = finding.detail.condition() {
             if let Some(count) = self.counts.conditions.get_mut(condition.index()) {

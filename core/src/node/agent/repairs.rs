@@ -147,8 +147,7 @@ impl Agent {
     fn ask_for_units(&mut self, now: Instant) -> bool {
         let is_asked = self.checks.ask(now, ReadingKind::Units, &self.settings.schedule);
         if is_asked {
-            let due = [self.checks_due, self.checks.next_wakeup()];
-            self.checks_due = due.into_iter().flatten().min();
+            self.check_sooner();
         }
         is_asked
     }
@@ -163,7 +162,7 @@ impl Agent {
             object: Object::from_bytes(unit.as_str().as_bytes()),
             detail,
             line: Text::display(reason),
-            timestamp_us: now.millis().saturating_mul(1000),
+            timestamp_us: now.micros(),
         };
         if let Some(event) = detail.event() {
             self.fold.note(now, event, finding, Extra::new());

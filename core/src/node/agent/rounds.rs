@@ -90,6 +90,12 @@ impl Agent {
         }
     }
 
+    /// Notes that a check may be due sooner than was known.
+    pub(super) fn check_sooner(&mut self) {
+        let due = [self.checks_due, self.checks.next_wakeup()];
+        self.checks_due = due.into_iter().flatten().min();
+    }
+
     /// Judges the agent itself, and notes when its checks are to be looked at again.
     pub(super) fn judge_own(&mut self, now: Instant, outputs: &mut Outputs) {
         let schedule = &self.settings.schedule;

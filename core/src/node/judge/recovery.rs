@@ -89,10 +89,7 @@ impl Restarts {
     }
 
     fn after(&self, now: Instant, unit: &Unit<'_>, mended: &Mended) -> Self {
-        let by_systemd = match unit.restarts.checked_sub(self.systemd) {
-            Some(more) => more,
-            None => unit.restarts,
-        };
+        let by_systemd = unit.restarts.checked_sub(self.systemd).unwrap_or(unit.restarts);
         let own = mended.own_restarts.saturating_sub(self.own);
         let counted = self.counted.saturating_add(by_systemd).saturating_add(own);
         let same_start = unit.last_start == self.last_start;

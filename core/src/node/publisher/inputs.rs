@@ -1,15 +1,15 @@
 //! What each input means, besides the answers to requests.
 
 use super::levels;
-use super::orders::{ClearOrder, RebootStep, Start};
+use super::orders::{ClearOrder, RebootStep};
 use super::series::{Happening, Topic};
 use super::view::NodeView;
 use super::{
-    EVIDENCE_AFTER, FIRST_REPORT_WITHIN, Fresh, NodeState, Output, Outputs, Publisher, push,
+    EVIDENCE_AFTER, FIRST_REPORT_WITHIN, Fresh, NodeState, Output, Outputs, Publisher, Start, push,
 };
-use crate::catalog::{CONDITIONS, Clear, ConditionRow, ConditionType, EventReason};
+use crate::catalog::{CONDITIONS, Clear, ConditionType};
 use crate::node::agent::{Agent, Event};
-use crate::node::condition::{Change, Status};
+use crate::node::condition::{Change, Status, Verdict};
 use crate::node::rules::Object;
 use crate::text::Text;
 use crate::time::Instant;
@@ -52,10 +52,9 @@ impl Publisher {
         let Some(held) = agent.condition(condition) else {
             return;
         };
-        let status = held.verdict.status;
         if change == Change::Transition {
-            self.tell_turn(now, agent, condition);
-            if status == Status::True {
+            self.tell_turn(now, condition, &held.verdict);
+            if held.verdict.status == Status::True {
                 self.evidence.due = self.evidence.due.or(Some(now + EVIDENCE_AFTER));
             }
         }
@@ -63,40 +62,28 @@ impl Publisher {
     }
 
     /// A turn to `True`, and one from there to `False`, is told; a first `False` is no news.
-    pub(super) fn tell_turn(&mut self, now: Instant, agent: &Agent, condition: ConditionType) {
-        let Some(held) = agent.condition(condition) else {
-            return;
-        };
-        let status = held.verdict.status;
-        if self.levels.turn(condition, status) {
-            let at_us = now.millis().saturating_mul(1000);
-            let (topic, object) = (Topic::Condition(condition, status), Object::new());
-            let (note, first_us, last_us) = (held.verdict.message.clone(), at_us, at_us);
-            self.series.note(now, Happening { topic, object, note, count: 1, first_us, last_us });
+    fn tell_turn(&mut self, now: Instant, condition: ConditionType, verdict: &Verdict) {
+        if self.levels.turn(condition, verdict.status) {
+            let topic = Topic::Condition(condition, verdict.status);
+            let note = verdict.message.clone();
+            self.series.note(now, Happening::once(now, topic, Object::new(), note));
         }
     }
 
     pub(super) fn on_event(&mut self, now: Instant, event: &Event) {
+        let (topic, note) = (Topic::Event(event.reason()), event.message());
         let happening = match event {
-            Event::Cleared { by, condition } => {
+            Event::Cleared { condition, .. } => {
                 // What stands on the Node is from before.
                 self.adopts = false;
                 self.forget_held(*condition);
-                let at_us = now.millis().saturating_mul(1000);
-                let name = condition.row().name;
-                Happening {
-                    topic: Topic::Event(EventReason::ConditionCleared),
-                    object: Object::from_bytes(name.as_bytes()),
-                    note: Text::display(format_args!("{name} was cleared by {by}")),
-                    count: 1,
-                    first_us: at_us,
-                    last_us: at_us,
-                }
+                let object = Object::from_bytes(condition.row().name.as_bytes());
+                Happening::once(now, topic, object, note)
             }
             Event::Findings(write) => Happening {
-                topic: Topic::Event(write.reason),
+                topic,
                 object: write.newest.object.clone(),
-                note: write.message(),
+                note,
                 count: write.count,
                 first_us: write.first_us,
                 last_us: write.newest.timestamp_us,
@@ -147,11 +134,8 @@ impl Publisher {
         if self.node != NodeState::Unread {
             self.levels.forget(agent);
             self.report_due = Some(now);
-            let is_true = |row: &&ConditionRow| {
-                let held = agent.condition(row.condition);
-                held.is_some_and(|held| held.verdict.status == Status::True)
-            };
-            if CONDITIONS.iter().any(|row| is_true(&row)) {
+            let mut held = CONDITIONS.iter().filter_map(|row| agent.condition(row.condition));
+            if held.any(|held| held.verdict.status == Status::True) {
                 self.evidence.due = Some(now);
             }
         }

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Start;
 use super::series::{Happening, Topic};
 use super::view::Mark;
 use crate::bounds::{
@@ -115,14 +116,6 @@ pub struct RebootOrders {
     known: heapless::Vec<Reboot, REBOOTS_MAX>,
     refused: Option<OperationId>,
     pending: Option<Pending>,
-}
-
-/// What a new process says of itself.
-pub(super) struct Start<'a> {
-    pub(super) boot: &'a [u8],
-    pub(super) reboots: bool,
-    pub(super) ordered: &'a [Reboot],
-    pub(super) adopts: bool,
 }
 
 /// A reboot that was ordered.
@@ -257,7 +250,6 @@ impl RebootOrders {
     pub(super) fn take_overdue(&mut self, now: Instant) -> Option<Happening> {
         match self.pending {
             Some(Pending::Executed { until }) if until <= now => {
-                self.pending = None;
                 self.failed(now, "process 1 was asked, and this boot goes on after 5 minutes")
             }
             Some(_) | None => None,
@@ -339,9 +331,7 @@ fn ended(now: Instant, reboot: &Reboot, boot: &Text<BOOT_ID_MAX>) -> Happening {
 }
 
 fn happening(now: Instant, reason: EventReason, note: Text<MESSAGE_MAX>) -> Happening {
-    let at_us = now.millis().saturating_mul(1000);
-    let (topic, object) = (Topic::Event(reason), Object::new());
-    Happening { topic, object, note, count: 1, first_us: at_us, last_us: at_us }
+    Happening::once(now, Topic::Event(reason), Object::new(), note)
 }
 
 /// How long a reboot waits for the event that tells of it.

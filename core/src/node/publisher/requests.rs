@@ -73,13 +73,12 @@ impl Publisher {
     }
 
     fn take_annotations(&mut self, now: Instant) -> Option<AnnotationPatch> {
-        let version = self.version;
         let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         let (report, evidence) = (is_due(self.report_due), is_due(self.evidence_due()));
         // A mark that cannot be taken away holds up nothing else.
         let others_first = self.unmark_fails && (report || evidence);
         if self.clears.is_due() && !others_first {
-            return Some(AnnotationPatch { report: false, evidence: false, unmark: true, version });
+            return Some(AnnotationPatch::Unmark { version: self.version });
         }
         if !report && !evidence {
             return None;
@@ -92,7 +91,7 @@ impl Publisher {
         if report {
             self.report_due = Some(now + REPORT_EVERY);
         }
-        Some(AnnotationPatch { report, evidence, unmark: false, version })
+        Some(AnnotationPatch::Write { report, evidence })
     }
 
     pub(super) fn on_status(&mut self, now: Instant, answer: Answer) {
@@ -113,16 +112,19 @@ impl Publisher {
         let Some(patch) = self.annotating.take() else {
             return;
         };
-        if let Answer::Failed { code, .. } = answer {
-            self.unmark_fails |= patch.unmark;
-            if patch.report {
-                self.report_due = Some(now);
+        match (answer, patch) {
+            (Answer::Failed { .. }, AnnotationPatch::Unmark { .. }) => self.unmark_fails = true,
+            (Answer::Failed { code, .. }, AnnotationPatch::Write { report, evidence }) => {
+                if report {
+                    self.report_due = Some(now);
+                }
+                // What is refused for its size or content is not sent a second time.
+                let is_refused = matches!(code, Some(BAD_REQUEST | TOO_LARGE | INVALID));
+                if evidence && !is_refused {
+                    self.evidence.due = Some(now);
+                }
             }
-            // What is refused for its size or content is not sent a second time.
-            let is_refused = matches!(code, Some(BAD_REQUEST | TOO_LARGE | INVALID));
-            if patch.evidence && !is_refused {
-                self.evidence.due = Some(now);
-            }
+            (Answer::Accepted | Answer::AlreadyExists, _) => {}
         }
         let is_read = self.fresh.annotations;
         settle(&mut self.annotations, &mut self.jitter, now, (answer, is_read));
@@ -135,6 +137,7 @@ impl Publisher {
         let meaning = match answer {
             Answer::Accepted => EventAnswer::Accepted,
             Answer::AlreadyExists => EventAnswer::AlreadyExists,
+            // Of an event that is to be made it is the namespace, which may come yet.
             Answer::Failed { code: Some(NOT_FOUND), .. } if request.verb == EventVerb::Count => {
                 EventAnswer::Gone
             }

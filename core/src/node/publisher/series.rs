@@ -5,7 +5,7 @@
 //! is a level, so that a request whose answer was lost can be sent again and changes nothing.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use core::time::Duration;
 
@@ -139,6 +139,14 @@ pub struct SeriesCounts {
     pub dropped: u64,
 }
 
+impl Happening {
+    /// Returns what happened once, at `now`.
+    #[must_use]
+    pub(super) const fn once(now: Instant, topic: Topic, object: Object, note: Message) -> Self {
+        Self { topic, object, note, count: 1, first_us: now.micros(), last_us: now.micros() }
+    }
+}
+
 impl SeriesTable {
     /// Notes what happened.
     pub(super) fn note(&mut self, now: Instant, happening: Happening) {
@@ -188,13 +196,13 @@ impl SeriesTable {
     /// Returns whether a series waits only for being saved.
     #[must_use]
     pub(super) fn waits_for_disk(&self) -> bool {
-        self.entries.iter().any(|series| series.waits() && series.number >= self.saved_below)
+        self.entries.iter().any(|series| series.waits() && !series.is_ready(self.saved_below))
     }
 
     /// Returns when a request is due.
     #[must_use]
     pub(super) fn due_at(&self) -> Option<Instant> {
-        let ready = self.entries.iter().filter(|series| self.is_ready(series));
+        let ready = self.entries.iter().filter(|series| series.is_ready(self.saved_below));
         let due = ready.map(|series| series.pace.due()).min()?;
         Some(due.max(self.requests.room_at(REQUESTS)))
     }
@@ -205,7 +213,7 @@ impl SeriesTable {
             return None;
         }
         let saved_below = self.saved_below;
-        let is_due = |s: &&mut Series| s.waits() && s.number < saved_below && s.pace.due() <= now;
+        let is_due = |s: &&mut Series| s.is_ready(saved_below) && s.pace.due() <= now;
         // What nobody has heard of goes first.
         let due = self.entries.iter_mut().filter(is_due).min_by_key(|s| (s.exists(), s.number))?;
         due.sent = due.count;
@@ -232,7 +240,7 @@ impl SeriesTable {
                 self.written = self.written.saturating_add(series.wrote(now, known));
                 series.pace = Pace::default();
             }
-            EventAnswer::Gone if request.verb == EventVerb::Count => {
+            EventAnswer::Gone => {
                 series.begin_anew(next_number);
                 self.next_number = next_number.saturating_add(1);
             }
@@ -241,8 +249,7 @@ impl SeriesTable {
                 let number = series.number;
                 self.entries.retain(|series| series.number != number);
             }
-            // A namespace that is not there yet.
-            EventAnswer::Gone | EventAnswer::Failed => {}
+            EventAnswer::Failed => {}
         }
     }
 
@@ -268,10 +275,6 @@ impl SeriesTable {
             merged: self.merged,
             dropped: self.dropped,
         }
-    }
-
-    fn is_ready(&self, series: &Series) -> bool {
-        series.waits() && series.number < self.saved_below
     }
 
     fn make_room(&mut self) {
@@ -331,6 +334,11 @@ impl Series {
 
     const fn waits(&self) -> bool {
         self.waiting() > 0
+    }
+
+    /// Returns whether it waits and is on disk, as those below a number are.
+    const fn is_ready(&self, saved_below: u64) -> bool {
+        self.waits() && self.number < saved_below
     }
 
     const fn is_under_way(&self) -> bool {

@@ -186,11 +186,7 @@ fn note(series: &Series) -> String {
 
 /// Returns as much of `text` as fits in `bytes_max`, cut on a character boundary.
 fn cut(text: &str, bytes_max: usize) -> &str {
-    let mut end = bytes_max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end = end.saturating_sub(1);
-    }
-    text.get(..end).unwrap_or_default()
+    text.split_at(text.floor_char_boundary(bytes_max)).0
 }
 
 fn bytes(value: &Value) -> Vec<u8> {
@@ -198,7 +194,7 @@ fn bytes(value: &Value) -> Vec<u8> {
 }
 
 fn rfc3339(wall_ms: i64) -> String {
-    seconds(Timestamp::from_unix_secs(wall_ms.div_euclid(1000)))
+    seconds(clock::second(wall_ms))
 }
 
 /// Returns a moment as the API has it; beyond the year 9999, where nothing has one, 1970.

@@ -10,11 +10,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::access::{Access, Source};
+use super::access::{Access, AccessError, Source};
 use super::node::NodeObject;
 use super::watch;
 use crate::errors::chain;
-use crate::publish::kubernetes::access::AccessError;
 
 /// Which of the core's lanes a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

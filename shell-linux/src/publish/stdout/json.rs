@@ -89,8 +89,8 @@ pub fn line<'a>(stamp: Stamp, agent: &'a Agent, output: &'a Output) -> Option<Li
             condition_line(stamp, agent, *condition, *change)
         }
         Output::Event(Event::Findings(write)) => Some(event_line(stamp, write)),
-        Output::Event(Event::Cleared { by, condition }) => {
-            Some(cleared_line(stamp, by.as_str(), *condition))
+        Output::Event(event @ Event::Cleared { condition, .. }) => {
+            Some(cleared_line(stamp, event, *condition))
         }
         Output::Lost { records, total } => {
             Some(Line::Lost { time: time(stamp.wall_ms), records: *records, total: *total })
@@ -150,32 +150,23 @@ fn event_line(stamp: Stamp, write: &EventWrite) -> Line<'_> {
         count: write.count,
         first: time(clock::wall_of_log(stamp, write.first_us)),
         last,
-        message: event_message(write),
+        message: write.message().to_string(),
     }
 }
 
-fn cleared_line(stamp: Stamp, by: &str, condition: ConditionType) -> Line<'static> {
-    let name = condition.row().name;
+fn cleared_line(stamp: Stamp, event: &Event, condition: ConditionType) -> Line<'static> {
+    let reason = event.reason().row().name;
     let at = time(stamp.wall_ms);
     Line::Event {
         time: at.clone(),
-        name: "ConditionCleared",
-        reason: "ConditionCleared",
-        object: Some(name),
+        name: reason,
+        reason,
+        object: Some(condition.row().name),
         count: 1,
         first: at.clone(),
         last: at,
-        message: format!("{name} was cleared by {by}"),
+        message: event.message().to_string(),
     }
-}
-
-/// Returns the newest finding of an event, with what its block added, in a sentence.
-#[must_use]
-pub fn event_message(write: &EventWrite) -> String {
-    if write.extra.is_empty() {
-        return write.newest.to_string();
-    }
-    format!("{} ({})", write.newest, write.extra)
 }
 
 /// Returns a wall time as RFC 3339, in UTC, with milliseconds.

@@ -10,7 +10,11 @@ fn at(second: u64) -> Instant {
     Instant::from_millis(second * 1000)
 }
 
-fn happening(reason: EventReason, object: &str, count: u64) -> Happening {
+pub(in crate::node::publisher) fn happening(
+    reason: EventReason,
+    object: &str,
+    count: u64,
+) -> Happening {
     let object = Object::from_bytes(object.as_bytes());
     let (topic, note) = (Topic::Event(reason), Text::from_bytes(b"a note"));
     Happening { topic, object, note, count, first_us: 1, last_us: 2 }

@@ -3,8 +3,7 @@
 use super::*;
 use crate::catalog::EventReason;
 use crate::node::condition::Status;
-use crate::node::publisher::series::{Happening, Topic};
-use crate::node::rules::Object;
+use crate::node::publisher::series::tests::happening;
 
 #[test]
 fn a_tamper_cleared_before_the_node_was_read_stays_cleared() {
@@ -76,18 +75,7 @@ fn an_accepted_patch_without_a_view_is_not_sent_at_once_again() {
 
 fn fill(table: &mut SeriesTable, n: u64, now: Instant) {
     for at in 0..n {
-        let object = Object::from_bytes(format!("sd{at}").as_bytes());
-        table.note(
-            now,
-            Happening {
-                topic: Topic::Event(EventReason::IOError),
-                object,
-                note: Text::from_bytes(b"n"),
-                count: 1,
-                first_us: 1,
-                last_us: 2,
-            },
-        );
+        table.note(now, happening(EventReason::IOError, &format!("sd{at}"), 1));
     }
 }
 
@@ -98,18 +86,7 @@ fn what_is_under_way_is_not_counted_twice() {
     fill(&mut table, 64, now);
     table.saved();
     let first = table.take_due(now).unwrap();
-    let object = Object::from_bytes(b"other");
-    table.note(
-        now,
-        Happening {
-            topic: Topic::Event(EventReason::IOError),
-            object,
-            note: Text::from_bytes(b"n"),
-            count: 1,
-            first_us: 1,
-            last_us: 2,
-        },
-    );
+    table.note(now, happening(EventReason::IOError, "other", 1));
     assert!(table.get(first.number).is_some(), "evicted while its Create is under way");
     table.answered(now, first, series::EventAnswer::Accepted);
     // told by now: 1, in a request that was taken; to be told: what waits

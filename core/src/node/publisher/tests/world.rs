@@ -336,12 +336,12 @@ impl World {
     fn start(&mut self) {
         let (disk, boot) = (self.disk.clone(), [b'0' + self.boot; 4]);
         let reboots = self.reboots_enabled;
-        self.publisher_takes(Input::Started {
+        self.publisher_takes(Input::Started(Start {
             boot: &boot,
             reboots,
             ordered: &disk,
             adopts: self.adopts,
-        });
+        }));
         let settings = self.agent.settings().clone();
         self.agent_takes(AgentInput::Started(settings));
     }
@@ -370,8 +370,7 @@ impl World {
 
     pub(super) fn publisher_takes(&mut self, input: Input<'_>) {
         let before = self.publisher.series().counts();
-        let own =
-            matches!(input, Input::Changed { .. } | Input::NodeSeen(_) | Input::Started { .. });
+        let own = matches!(input, Input::Changed { .. } | Input::NodeSeen(_) | Input::Started(_));
         let outputs = self.publisher.step(self.now, &self.agent, input);
         if own {
             let after = self.publisher.series().counts();
@@ -388,15 +387,18 @@ impl World {
             Output::Annotate(patch) => {
                 self.unread_writes += u32::from(!self.was_read);
                 self.writes.push("annotations");
-                self.evidence += usize::from(patch.evidence);
-                let is_current = patch.version == Some(self.server.version);
+                let has_evidence = matches!(patch, AnnotationPatch::Write { evidence: true, .. });
+                self.evidence += usize::from(has_evidence);
+                let unmarks = matches!(patch, AnnotationPatch::Unmark { .. });
+                let version = Some(self.server.version);
+                let is_current = patch == AnnotationPatch::Unmark { version };
                 let answer = self.request(|server| {
-                    if patch.unmark && !is_current {
+                    if unmarks && !is_current {
                         return Some(409);
                     }
                     server.uid.as_ref().map_or(Some(404), |_| {
                         server.version += 1;
-                        if patch.unmark {
+                        if unmarks {
                             server.annotations.remove("fettle.dev/clear-condition");
                         }
                         None
